@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -15,82 +17,12 @@ from tests.declarations import BASES, Declaration, changed
 from tests.synth import synth
 
 _KUBERNETES = "kubernetes.io, overview/working-with-objects/names and labels (2026)"
-_ARM = "Azure resource-name-rules (2026)"
-_GKE = "GKE v1 API (2026)"
-_UNRESERVED = "(?!(?i:login))(?!.*(?i:microsoft|windows|xbox))"
-"""Azure docs, error-reserved-resource-name (2023-04-05)."""
 
-LIMITS: dict[tuple[str, str], tuple[str, str]] = {
-    ("gcp:container/cluster:Cluster", "name"): (r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?", _GKE),
-    ("gcp:container/nodePool:NodePool", "name"): (r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?", _GKE),
-    ("gcp:compute/network:Network", "name"): (r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", "Compute v1 API (2026)"),
-    ("gcp:compute/subnetwork:Subnetwork", "name"): (
-        r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?",
-        "Compute v1 API (2026)",
-    ),
-    ("gcp:compute/router:Router", "name"): (r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", "Compute v1 API (2026)"),
-    ("gcp:compute/routerNat:RouterNat", "name"): (
-        r"[a-z][-a-z0-9]{0,61}[a-z0-9]",
-        "hashicorp/terraform-provider-google: ValidateRFC1035Name(2, 63)",
-    ),
-    ("gcp:serviceaccount/account:Account", "accountId"): (
-        r"[a-z][-a-z0-9]{4,28}[a-z0-9]",
-        "IAM API, serviceAccounts.create (2026): 6 to 30",
-    ),
-    ("gcp:storage/bucket:Bucket", "name"): (
-        r"(?!goog)(?!.*(google|g00gle))[a-z0-9][-a-z0-9]{1,61}[a-z0-9]",
-        "Cloud Storage docs, buckets (2026): naming",
-    ),
-    ("gcp:filestore/instance:Instance", "name"): (r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", "Filestore API (2026)"),
-    ("gcp:artifactregistry/repository:Repository", "repositoryId"): (
-        r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?",
-        "Artifact Registry docs, create-repos (2026)",
-    ),
-    ("azure-native:resources:ResourceGroup", "resourceGroupName"): (r"[-\w.()]{0,89}[-\w()]", _ARM),
-    ("azure-native:network:VirtualNetwork", "virtualNetworkName"): (r"[A-Za-z0-9][-\w.]{0,62}\w", _ARM),
-    ("azure-native:network:Subnet", "subnetName"): (r"[A-Za-z0-9]([-\w.]{0,78}\w)?", _ARM),
-    ("azure-native:containerservice:ManagedCluster", "resourceName"): (
-        r"[A-Za-z0-9]([-\w]{0,61}[A-Za-z0-9])?",
-        _ARM,
-    ),
-    ("azure-native:containerservice:ManagedCluster", "dnsPrefix"): (
-        rf"{_UNRESERVED}[A-Za-z0-9]([-A-Za-z0-9]{{0,52}}[A-Za-z0-9])?",
-        "azure-rest-api-specs, Microsoft.ContainerService",
-    ),
-    ("azure-native:containerservice:AgentPool", "agentPoolName"): (r"[a-z][a-z0-9]{0,11}", _ARM),
-    ("azure-native:managedidentity:UserAssignedIdentity", "resourceName"): (
-        r"[A-Za-z0-9][-\w]{2,127}",
-        _ARM,
-    ),
-    (
-        "azure-native:managedidentity:FederatedIdentityCredential",
-        "federatedIdentityCredentialResourceName",
-    ): (r"[A-Za-z0-9][-\w]{2,119}", "azure-rest-api-specs, Microsoft.ManagedIdentity (2024-11)"),
-    ("azure-native:storage:StorageAccount", "accountName"): (rf"{_UNRESERVED}[a-z0-9]{{3,24}}", _ARM),
-    ("azure-native:storage:BlobContainer", "containerName"): (r"[a-z0-9][-a-z0-9]{1,61}[a-z0-9]", _ARM),
-    ("azure-native:storage:FileShare", "shareName"): (r"[a-z0-9][-a-z0-9]{1,61}[a-z0-9]", _ARM),
-    ("azure-native:containerregistry:Registry", "registryName"): (rf"{_UNRESERVED}[A-Za-z0-9]{{5,50}}", _ARM),
-    ("azure-native:operationalinsights:Workspace", "workspaceName"): (
-        r"[A-Za-z0-9][-A-Za-z0-9]{2,61}[A-Za-z0-9]",
-        _ARM,
-    ),
-    ("azure-native:monitor:DataCollectionRule", "dataCollectionRuleName"): (
-        r"[A-Za-z0-9][-\w.]{0,62}[A-Za-z0-9]",
-        f"{_ARM}; no limit is written down, and a workspace's is kept",
-    ),
-    ("azure-native:monitor:AzureMonitorWorkspace", "azureMonitorWorkspaceName"): (
-        r"[A-Za-z0-9][-A-Za-z0-9]{2,42}[A-Za-z0-9]",
-        "azure-rest-api-specs, Microsoft.Monitor (2023-04-03)",
-    ),
-    ("azure-native:monitor:DataCollectionEndpoint", "dataCollectionEndpointName"): (
-        r"[A-Za-z0-9][-A-Za-z0-9]{1,42}[A-Za-z0-9]",
-        "azure-monitor docs, prometheus-metrics-enable (2026)",
-    ),
-    ("azure-native:monitor:DataCollectionRuleAssociation", "associationName"): (r"[A-Za-z]{1,64}", _ARM),
-    ("azure-native:monitor:DiagnosticSetting", "name"): (r"[^<>*%&:\\?+/]{0,259}[^<>*%&:\\?+/ ]", _ARM),
-    ("azure-native:authorization:RoleAssignment", "roleAssignmentName"): (r"[0-9a-f-]{36}", _ARM),
+LIMITS: dict[tuple[str, str], str] = {
+    (type_, field): pattern
+    for type_, field, pattern, _ in yaml.safe_load((Path(__file__).parent / "names.yaml").read_text())
 }
-"""What a name may be, by type and field, in the words of those who take it, and where that was read."""
+"""What a name may be, by type and field."""
 
 _SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -145,7 +77,7 @@ def _misfits(recording: Recording) -> Iterator[str]:
         if resource.custom and resource.type.startswith("kubernetes:"):
             yield from _kubernetes(resource)
         elif resource.custom and not resource.type.startswith("pulumi:"):
-            for (kind, field), (pattern, _) in LIMITS.items():
+            for (kind, field), pattern in LIMITS.items():
                 name = resource.inputs.get(field)
                 if kind == resource.type and isinstance(name, str) and not re.fullmatch(pattern, name):
                     yield f"{kind}.{field}: {name}"

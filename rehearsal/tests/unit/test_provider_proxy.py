@@ -21,54 +21,7 @@ from ebbtide.analysis.recording.wire import fill_struct
 from ebbtide.operations import provider_plugins
 from ebbtide.operations.failures import OperationError
 
-_PLUGIN = """\
-    #!{python}
-    import sys
-    from concurrent import futures
-    import grpc
-    from google.rpc import status_pb2
-    from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
-
-    class Provider(provider_pb2_grpc.ResourceProviderServicer):
-        def Handshake(self, request, context):
-            self.handshake = request
-            return provider_pb2.ProviderHandshakeResponse(accept_secrets=True)
-
-        def GetPluginInfo(self, request, context):
-            return plugin_pb2.PluginInfo(version="10.1.0")
-
-        def Configure(self, request, context):
-            self.project = request.args.fields["project"].string_value
-            return provider_pb2.ConfigureResponse()
-
-        def Create(self, request, context):
-            if not request.properties.fields:
-                context.set_trailing_metadata((("why-bin", b"empty"),))
-                context.abort(grpc.StatusCode.UNKNOWN, "project acme-ml has no room")
-            if "unready" in request.properties.fields:
-                failed = provider_pb2.ErrorResourceInitFailed(
-                    id=f"projects/{{self.project}}/x",
-                    properties=request.properties,
-                    reasons=[f"x of {{self.project}} is not ready"],
-                )
-                status = status_pb2.Status(code=2, message="x is not ready")
-                status.details.add().Pack(failed)
-                context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
-                context.abort(grpc.StatusCode.UNKNOWN, "x is not ready, key s3cr3t-1")
-            response = provider_pb2.CreateResponse(id=f"projects/{{self.project}}/x")
-            response.properties.CopyFrom(request.properties)
-            for name in ("engine_address", "root_directory", "program_directory"):
-                response.properties.fields[name].string_value = getattr(self.handshake, name)
-            response.properties.fields["argument"].string_value = sys.argv[1]
-            return response
-
-    server = grpc.server(futures.ThreadPoolExecutor())
-    provider_pb2_grpc.add_ResourceProviderServicer_to_server(Provider(), server)
-    print(server.add_insecure_port("127.0.0.1:0"), flush=True)
-    server.start()
-    print("more output " * 20000, flush=True)
-    server.wait_for_termination()
-"""
+_PLUGIN = (Path(__file__).parent / "provider_plugin.py.txt").read_text(encoding="utf-8")
 
 
 def _plugin(directory: Path, text: str = _PLUGIN) -> Plugin:

@@ -92,25 +92,7 @@ def test_a_limit_allows_its_own_values_and_those_of_other_types(
     assert [value for value in refused if row.allows(value)] == []
 
 
-SCHEMA = """
-package container
-
-var schemaLabels = map[string]*schema.Schema{
-	"taint": {Type: schema.TypeList, Elem: &schema.Resource{Schema: map[string]*schema.Schema{
-		"effect": {
-			Type:         schema.TypeString,
-			ValidateFunc: validation.StringInSlice([]string{"NO_SCHEDULE", "NO_EXECUTE"}, false),
-		},
-	}}},
-	"metadata": {Type: schema.TypeMap, ForceNew: true, Elem: &schema.Schema{Type: schema.TypeString}},
-	"disk_size_gb": schemaDisk(),
-}
-
-// A comment with a "brace {".
-func schemaDisk() *schema.Schema {
-	return &schema.Schema{Type: schema.TypeInt, Default: 2 * 50, ValidateFunc: validation.IntAtLeast(10)}
-}
-"""
+SCHEMA = (Path(__file__).parent / "terraform_schema.go.txt").read_text(encoding="utf-8")
 
 
 def test_go_literals() -> None:
@@ -146,39 +128,7 @@ def test_rows_of_a_terraform_schema(tmp_path: Path) -> None:
     ]
 
 
-FORCE_NEW = """
-func (k *kubeProvider) forceNewProperties(obj *unstructured.Unstructured) []string {
-	if clients.IsSecret(obj) && (!k.enableSecretMutable || clients.IsImmutable(obj)) {
-		props = append(props, properties{".type", ".data"}...)
-	}
-}
-
-var forceNew = _groups{
-	// NOTE: not in v1beta1.
-	"apps": _versions{"v1": _kinds{"Deployment": deployment}},
-	"core": core,
-	"":     core,
-}
-
-var core = _versions{"v1": _kinds{"Pod": append(
-	properties{".spec.volumes"}, containerForceNewProperties(".spec.containers[*]", ".spec.other")...)}}
-
-var deployment = properties{
-	".spec.selector",
-}
-
-func metadataForceNewProperties(prefix string) properties {
-	return properties{
-		prefix + ".name",
-	}
-}
-
-func containerForceNewProperties(prefixes ...string) properties {
-	for _, prefix := range prefixes {
-		props = append(props, properties{prefix + ".image"}...)
-	}
-}
-"""
+FORCE_NEW = (Path(__file__).parent / "kubernetes_force_new.go.txt").read_text(encoding="utf-8")
 
 
 def test_replacements_of_kubernetes(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The post-renderer of a chart's objects, run as Helm runs it."""
 
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,83 +12,7 @@ from ebbtide.analysis.recording.recording import Recording
 from tests.declarations import GKE, changed
 from tests.synth import synth
 
-CHART = """\
----
-# Source: kueue/crds/workloads.yaml
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: workloads.kueue.x-k8s.io
-spec:
-  versions:
-  - name: v1beta2
-    schema:
-      openAPIV3Schema:
-        description: |
-          Text with a line of its own:
-            --- it starts no document
-        properties:
-          description: {type: string, description: A field of that name.}
-          since: {type: string, enum: ["on", 2026-01-01], default: {description: kept}}
-          items: {items: {description: An item., type: integer}}
----
-# Source: kueue/templates/empty.yaml
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: kueue-system}
-spec:
-  description: of no kind
-  enabled: on
----
-# Source: kueue/templates/rbac.yaml
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: kueue-manager-role}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: kueue-batch-admin-role}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: kueue-manager-rolebinding}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kueue-manager-role}
----
-apiVersion: v1
-kind: Secret
-metadata: {name: kueue-webhook-server-cert, namespace: kueue-system}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: kueue-manager-config, namespace: kueue-system}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: in-the-namespace-of-the-release}
----
-apiVersion: v1
-kind: Service
-metadata: {name: kueue-webhook-service, namespace: kueue-system}
-spec: {ports: [{port: 443, targetPort: 9443}]}
----
-apiVersion: v1
-kind: Service
-metadata: {name: kueue-visibility-server, namespace: kueue-system}
-spec: {ports: [{name: https, port: 443, targetPort: 8082}]}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: kueue-controller-manager
-  namespace: kueue-system
-  annotations: {theirs: kept}
-spec: {replicas: 1}
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingWebhookConfiguration
-metadata: {name: kueue-validating-webhook-configuration}
-"""
+CHART = (Path(__file__).parent / "rendered_chart.yaml").read_text(encoding="utf-8")
 
 
 def rendered(manifests: str) -> str:
