@@ -13,10 +13,11 @@ from ebbtide.operations import access, pool_replacement, state, unowned
 from ebbtide.operations.failures import OperationError, explanation
 from ebbtide.operations.queue_stops import is_asleep
 from ebbtide.operations.stack import Stack
-from ebbtide.text import command_line
+from ebbtide.operations.work import take_snapshot, work
+from ebbtide.text import and_list, command_line, several
 
 _PATHS: Final = 3
-"""Maximum number of properties that a sentence names."""
+"""Maximum number of properties, or of Jobs, that a sentence names."""
 
 
 def inspect(stack: Stack, files: StackFiles, others: unowned.Others = tuple) -> Drift:
@@ -51,7 +52,38 @@ def inspect(stack: Stack, files: StackFiles, others: unowned.Others = tuple) -> 
     objects, unread = _objects(stack, document["deployment"])
     grants, unknown = _grants(document["deployment"], others)
     found = [*unowned.unowned_pools(resources, own, others), *grants, *objects]
-    return drift_of(resources, after, before, cloud, unowned=found, unread=[*unknown, *unread])
+    drift = drift_of(resources, after, before, cloud, unowned=found, unread=[*unknown, *unread])
+    running = () if unread else running_work(stack, document["deployment"], drift)
+    return drift.model_copy(update={"consequences": (*drift.consequences, *running)})
+
+
+def running_work(stack: Stack, deployment: Mapping[str, Any], drift: Drift) -> Iterator[str]:
+    """Yield the work that runs now on each pool whose nodes an update replaces."""
+    pools = [
+        item.pool
+        for item in drift.of_person
+        if item.pool
+        and (item.action == "replace" or any(f"Pool {item.pool} " in text for text in drift.consequences))
+    ]
+    if not pools:
+        return
+    consequence = "running work is unknown"
+    try:
+        with access.reaching(consequence):
+            api, profile = access.connected(stack.outputs(), consequence)
+            running = work(take_snapshot(api), profile, state.read(deployment))
+    except OperationError as error:
+        yield str(error)
+        return
+    for pool in dict.fromkeys(pools):
+        own = [item for item in running if pool in item.pools]
+        if own:
+            named = [f"{item.kind} {item.name} in {item.namespace}" for item in own[:_PATHS]]
+            more = [f"{len(own) - _PATHS} more"] if len(own) > _PATHS else []
+            pods = several(sum(item.pods for item in own), "pod")
+            yield f"On pool {pool} now: {and_list([*named, *more])}, with {pods}."
+        else:
+            yield f"Nothing runs on pool {pool} now."
 
 
 def _grants(deployment: Mapping[str, Any], others: unowned.Others) -> tuple[list[UnownedResource], list[str]]:

@@ -61,6 +61,7 @@ EFFECT = (
     "Pool cpu is deleted and created again (vmSize): its nodes are drained, and work on them ends, admitted "
     "from vision/cpu."
 )
+RUNNING = "On pool cpu now: Job train in vision, with 4 pods."
 COMMANDS = ("pulumi refresh --stack dev", "ebbtide up dev")
 
 
@@ -76,7 +77,7 @@ def _drift(*resources: ResourceDrift, effects: tuple[str, ...] = ()) -> Drift:
     )
 
 
-DRIFTED = _drift(CPU, T4, QUEUE, SYSTEM, effects=(EFFECT,))
+DRIFTED = _drift(CPU, T4, QUEUE, SYSTEM, effects=(EFFECT, RUNNING))
 CLEAN = _drift(SYSTEM)
 
 

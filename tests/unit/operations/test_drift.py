@@ -1,0 +1,65 @@
+"""What runs on pools whose nodes an update replaces, after changes by hand."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from ebbtide.analysis.drift.report import Action, Drift, FieldDrift, ResourceDrift
+from ebbtide.operations import access, drift
+from ebbtide.operations.failures import OperationError
+from tests.unit.operations.objects import PROFILE, Object, made, node, pod
+
+_FIELD = FieldDrift(path="vmSize", state="a", cloud="b", maker="person", source="", replaces=True)
+
+
+def _drift(action: Action, *consequences: str) -> Drift:
+    pool = ResourceDrift(
+        type="pool", name="spot", urn="spot", pool="spot", deleted=False, fields=(_FIELD,), action=action
+    )
+    return Drift(
+        stack="dev",
+        read=1,
+        resources=(pool,),
+        unowned=(),
+        unread=(),
+        consequences=consequences,
+        fingerprint="",
+    )
+
+
+def _sentences(monkeypatch: pytest.MonkeyPatch, found: Drift, *pods: Object) -> list[str]:
+    """The sentences, with these pods on the pool `spot`."""
+    items = {"nodes": [node("n", "spot")], "pods": [*pods], "jobs": [made("train")]}
+
+    def find(path: str, **_: str) -> Object:
+        return {"items": items.get(path.rpartition("/")[2], [])}
+
+    def connected(_outputs: object, _consequence: str) -> tuple[Any, Any]:
+        return SimpleNamespace(find=find), PROFILE
+
+    monkeypatch.setattr(access, "connected", connected)
+    stack = cast("Any", SimpleNamespace(outputs=dict[str, Any]))
+    return list(drift.running_work(stack, {"resources": []}, found))
+
+
+def test_work_on_a_replaced_pool_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work is counted with its pods, on pools that are replaced or whose nodes are recreated alone."""
+    pods = [pod(f"train-{number}", owner=("Job", made("train"))) for number in range(2)]
+    named = ["On pool spot now: Job train in research, with 2 pods."]
+    assert _sentences(monkeypatch, _drift("replace"), *pods) == named
+    assert _sentences(monkeypatch, _drift("update", "Pool spot gets new nodes."), *pods) == named
+    assert _sentences(monkeypatch, _drift("update"), *pods) == []
+    assert _sentences(monkeypatch, _drift("replace")) == ["Nothing runs on pool spot now."]
+
+
+def test_a_silent_cluster_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an answer, the running work is unknown."""
+
+    def connected(_outputs: object, consequence: str) -> tuple[Any, Any]:
+        raise OperationError(f"The cluster is silent: {consequence}.")
+
+    monkeypatch.setattr(access, "connected", connected)
+    stack = cast("Any", SimpleNamespace(outputs=dict[str, Any]))
+    said = list(drift.running_work(stack, {"resources": []}, _drift("replace")))
+    assert said == ["The cluster is silent: running work is unknown."]
