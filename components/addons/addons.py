@@ -31,6 +31,7 @@ class AddonsArgs:
         pools: the node pools.
         pool_names: the names of work pools in the cloud, by declared name.
         artifacts: the store of pipelines' artifacts; None if they are stored in the cluster.
+        managed_kueue: the extension that installs Kueue; None without it.
         deleted_with: the cluster, if its deletion deletes everything on it.
     """
 
@@ -39,6 +40,7 @@ class AddonsArgs:
     pools: tuple[pulumi.Resource, ...] = ()
     pool_names: Mapping[str, pulumi.Output[str]] = field(default_factory=dict[str, pulumi.Output[str]])
     artifacts: ArtifactStore | None = None
+    managed_kueue: pulumi.CustomResource | None = None
     deleted_with: pulumi.Resource | None = None
 
 
@@ -182,7 +184,8 @@ class Addons(pulumi.ComponentResource):
                 from .existing import ExistingAddOn  # noqa: PLC0415 - with the add-on alone
 
                 name = f"{self._name}-{add_on.spec.name}"
-                ready += ExistingAddOn(name, add_on.spec, declaration, self._inside).ready
+                installed_by = self._args.managed_kueue if stage is _Stage.KUEUE else None
+                ready += ExistingAddOn(name, add_on.spec, declaration, self._inside, installed_by).ready
         return tuple(ready)
 
     def _existing_pipelines(self) -> None:

@@ -42,6 +42,8 @@ class ExistingAddOn(pulumi.ComponentResource):
     """The CustomResourceDefinitions of an existing add-on, and of Kueue ConfigMap and Deployment, which the
     webhook that converts its kinds leads to: read in every preview before anything is changed.
 
+    What the stack installs otherwise than with Ebbtide's components is read once it exists.
+
     A version that is not served, or settings that make the queues impossible, end the program; other settings
     are warnings.
     """
@@ -54,16 +56,20 @@ class ExistingAddOn(pulumi.ComponentResource):
         spec: AddOnSpec,
         declaration: Cluster,
         opts: pulumi.ResourceOptions | None = None,
+        installed_by: pulumi.CustomResource | None = None,
     ) -> None:
         super().__init__("ebbtide:addons:ExistingAddOn", name, {}, opts)
         inside = pulumi.ResourceOptions(parent=self)
         definition = "apiextensions.k8s.io/v1:CustomResourceDefinition"
-        read = {kind: _Existing(f"{name}-{kind}", definition, kind, inside) for kind in spec.definitions}
+        read = {
+            kind: _Existing(f"{name}-{kind}", definition, _after(installed_by, kind), inside)
+            for kind in spec.definitions
+        }
         found = {
             kind: item.spec.apply(lambda read, kind=kind: check_served(spec, kind, read))
             for kind, item in read.items()
         }
-        self.ready = tuple(read.values())
+        self.ready = (*([installed_by] if installed_by else []), *read.values())
         served = {kind: item.apply(lambda it: list(it.versions)) for kind, item in found.items()}
         self.register_outputs(
             {"served": served, "checked": self._controller(name, declaration, found[DEFINITION], inside)}
@@ -95,6 +101,11 @@ class ExistingAddOn(pulumi.ComponentResource):
         return pulumi.Output.all(found, config.data, controller.spec).apply(
             lambda read: check(declaration, *read)
         )
+
+
+def _after(resource: pulumi.CustomResource | None, name: str) -> pulumi.Input[str]:
+    """Return a name that is known once a resource exists: a preview reads nothing before that."""
+    return name if resource is None else resource.id.apply(lambda _: name)
 
 
 def check_served(spec: AddOnSpec, kind: str, definition: Mapping[str, Any] | None) -> Installation:

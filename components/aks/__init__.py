@@ -68,12 +68,19 @@ def deploy(
     options = pulumi.ResourceOptions(parent=parent, providers=[provider] if provider else None)
     topology = Topology(declaration.name, declaration, options)
     cloud = topology.cloud
+    kueue = declaration.addons.kueue
+    managed = None
+    if kueue is not None and kueue.is_managed and declaration.has_kueue:
+        from .kueue import managed_kueue  # noqa: PLC0415 - with the extension alone
+
+        managed = managed_kueue(f"{declaration.name}-kueue", topology, options)
     if has_add_ons(declaration):
         Addons(
             f"{declaration.name}-addons",
             AddonsArgs(
                 declaration=declaration,
                 create_resources=team_resources(topology, declaration, cloud),
+                managed_kueue=managed,
                 pools=tuple(pool.resource for pool in topology.pools.values()),
                 pool_names={name: pool.resource.id.apply(_last) for name, pool in topology.pools.items()},
                 deleted_with=topology.cluster.resource if topology.cluster else None,

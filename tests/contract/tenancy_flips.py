@@ -171,6 +171,7 @@ ADDONS = [
     flip("Addons.metrics", AKS_ROOMY, "addons.metrics", {}),
     flip("Addons.kueue", GKE_CPU, "addons.kueue", {}),
     flip("Kueue.replicas", ROOMY, "addons.kueue.replicas", 2),
+    flip("Kueue.install", AKS_ROOMY, "addons.kueue", {"install": "managed"}, {}),
     flip("Kueue.frameworks", ROOMY, "addons.kueue.frameworks", ["ray.io/rayjob"]),
     *(
         Flip(

@@ -92,6 +92,10 @@ RESOURCES: Final[Mapping[str, ResourceTemplate]] = {
     "azure-native:containerservice:MaintenanceConfiguration": ResourceTemplate(
         f"{_CLUSTER}/maintenanceConfigurations/{{configName}}"
     ),
+    "azure-native:kubernetesconfiguration:Extension": ResourceTemplate(
+        f"{_PROVIDERS}/{{clusterRp}}/{{clusterResourceName}}/{{clusterName}}"
+        "/providers/Microsoft.KubernetesConfiguration/extensions/{extensionName}"
+    ),
     "azure-native:storage:StorageAccount": ResourceTemplate(
         _ACCOUNT,
         {

@@ -72,6 +72,14 @@ PINS = {
         package="go:sigs.k8s.io/kueue",
         digest="sha256:ab436c33ef6c6b9b9e95b633e618bca0e0e436d6581d3b27bd12fc8a8026ab34",
     ),
+    "kueue-managed": Pin(
+        "0.19.6-aks.0.4.4",
+        "2026-11",
+        "azure-aks-docs, kueue-overview: AKS' managed Kueue extension (preview)",
+    ),
+    "kueue-managed-kubernetes": Pin(
+        "1.34", "2026-11", "azure-aks-docs, kueue-overview: the least Kubernetes"
+    ),
     "pipelines": Pin(
         "2.17.0",
         "2026-07-09",

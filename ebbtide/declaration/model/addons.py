@@ -94,6 +94,11 @@ class AddOn(Declared):
         """Number of instances, each with the requests of its footprint."""
         return 1
 
+    @property
+    def least_kubernetes(self) -> str | None:
+        """Minimum Kubernetes version; None if it runs on every supported version."""
+        return self.spec.least_kubernetes
+
 
 class ReleasedAddOn(AddOn):
     """An add-on of a pinned release, which alone was tested. A declaration may name a newer one."""
@@ -152,12 +157,30 @@ class Kueue(ReleasedAddOn):
         definitions={"resourceflavors.kueue.x-k8s.io": "v1beta2"},
     )
 
+    install: Literal["chart", "managed"] = "chart"
+    """AKS: `managed` installs Kueue as AKS' managed extension (preview, Kubernetes 1.34 or later, in a few
+    regions), which AKS configures. Each preview compares its settings, as those of an existing Kueue."""
     replicas: Annotated[int, Field(strict=True, ge=1, le=3)] = 1
     """Controller replicas. Several are spread over the system nodes, and the webhooks stay available while
     one replica is replaced; each replica adds to the requests on the system pool."""
     frameworks: Names = default(())
     """Kueue frameworks to queue besides Jobs, pods and those of the declared add-ons (`ray.io/rayjob`). An
     existing Kueue must have all of them."""
+
+    @property
+    def is_managed(self) -> bool:
+        """True if AKS installs and configures it."""
+        return self.install == "managed"
+
+    @property
+    def is_installed(self) -> bool:
+        """False for an existing installation, and for the extension of AKS."""
+        return super().is_installed and not self.is_managed
+
+    @property
+    def least_kubernetes(self) -> str | None:
+        """Minimum Kubernetes version of AKS' extension; None for the chart."""
+        return PINS["kueue-managed-kubernetes"].version if self.is_managed else super().least_kubernetes
 
     @property
     def copies(self) -> int:

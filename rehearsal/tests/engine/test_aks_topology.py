@@ -4,11 +4,12 @@ import copy
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from pulumi import automation
 
+from ebbtide.declaration.catalog.versions import PINS
 from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
 from ebbtide_rehearsal.cloud.azure.seeding import seed_cluster
 from ebbtide_rehearsal.cloud.pools import pools
@@ -181,6 +182,42 @@ def test_teams_and_logs_come_and_go(tmp_path: Path) -> None:
         assert store.resources() == []
 
 
+_DEFINITION: Final = "train-addons-kueue-resourceflavors.kueue.x-k8s.io"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("existing", [False, True])
+def test_the_managed_kueue(tmp_path: Path, existing: bool) -> None:  # noqa: FBT001
+    """The extension comes before what it installs is read, and before the queues; it goes after them."""
+    declaration = _ephemeral()
+    if existing:
+        declaration = changed(copy.deepcopy(AKS))
+        declaration["cloud"] |= {"existing": {"name": "train"}, "resourceGroup": "train"}
+        declaration["pools"] = [pool(declaration, "cpu")]
+    with _stack(tmp_path, declaration) as (stack, store, planes):
+        if existing:
+            _seed(store, planes)
+        stack.up()
+        queued = {"queues": [{"name": "cpu", "pools": ["cpu"]}], "addons": {"kueue": {"install": "managed"}}}
+        stack.declare({**declaration, **queued})
+        assert "train-kueue" in stack.preview().changed["create"]
+        stack.up()
+        (extension,) = store.resources("azure-native", "azure-native:kubernetesconfiguration:Extension")
+        assert extension.id == f"{_CLUSTER}/providers/Microsoft.KubernetesConfiguration/extensions/kueue"
+        assert extension.state["version"] == PINS["kueue-managed"].version
+        names = [item["urn"].rpartition("::")[2] for item in stack.state()]
+        order = ("train-kueue", _DEFINITION, "train-addons-queues-resourceflavor-cpu")
+        assert sorted(order, key=names.index) == [*order]
+        (definition,) = [item for item in stack.state() if item["urn"].endswith(f"::{_DEFINITION}")]
+        assert (definition["id"], definition["external"]) == ("resourceflavors.kueue.x-k8s.io", True)
+        flavor = next(item for item in stack.state() if item["type"].endswith(":ResourceFlavor"))
+        assert any(urn.endswith("::train-kueue") for urn in flavor["dependencies"])
+        assert stack.up().changed == {}
+        stack.declare(declaration)
+        deleted = stack.up().changed["delete"]
+        assert ("train-kueue" in deleted, store.resources("azure-native", extension.type)) == (True, [])
+
+
 @pytest.mark.long
 def test_pools_in_a_cluster_that_was_there_before(tmp_path: Path) -> None:
     """Pools are added to an existing cluster, which remains when they are deleted."""
@@ -188,20 +225,25 @@ def test_pools_in_a_cluster_that_was_there_before(tmp_path: Path) -> None:
     declaration["cloud"] |= {"existing": {"name": "train"}, "resourceGroup": "train"}
     declaration["pools"] = [pool(declaration, "cpu")]
     with _stack(tmp_path, declaration) as (stack, store, planes):
-        seed_cluster(
-            store,
-            planes,
-            subscription="00000000-0000-0000-0000-000000000001",
-            resource_group="train",
-            name="train",
-            location="eastus",
-        )
+        _seed(store, planes)
         assert stack.up().changed == {"create": ["train-cpu"]}
         assert stack.up().changed == {}
         assert stack.refresh().changed == {}
         stack.destroy()
         assert [node_pool.name for node_pool in pools(store, _CLUSTER)] == ["system"]
         assert list(planes.running) == [_CLUSTER]
+
+
+def _seed(store: Store, planes: FakeControlPlanes) -> None:
+    """Create the cluster `train`, as others have."""
+    seed_cluster(
+        store,
+        planes,
+        subscription="00000000-0000-0000-0000-000000000001",
+        resource_group="train",
+        name="train",
+        location="eastus",
+    )
 
 
 def _nodes(store: Store, name: str) -> tuple[bool, int, int]:

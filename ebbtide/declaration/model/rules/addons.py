@@ -67,7 +67,7 @@ def _existing_add_ons(cluster: Cluster) -> Iterator[Fault]:
     if cluster.cloud.existing is not None or cluster.adopt is not None:
         return
     for add_on in cluster.addons.declared:
-        if not add_on.is_installed:
+        if isinstance(add_on, ReleasedAddOn) and add_on.existing:
             yield Fault(
                 f"addons.{add_on.spec.name}.existing",
                 f"The cluster is created by this stack, and {add_on.spec.title} cannot be installed on it "
@@ -82,12 +82,33 @@ def _existing_add_ons(cluster: Cluster) -> Iterator[Fault]:
 )
 def _existing_replicas(cluster: Cluster) -> Iterator[Fault]:
     kueue = cluster.addons.kueue
-    if kueue is not None and kueue.existing and kueue.replicas != 1:
+    if kueue is not None and not kueue.is_installed and kueue.replicas != 1:
         yield Fault(
             "addons.kueue.replicas",
-            "The existing Kueue has its own replicas.",
+            f"{'The managed' if kueue.is_managed else 'The existing'} Kueue has its own replicas.",
             "The setting would have no effect.",
             "Omit replicas.",
+        )
+
+
+@cluster_rule("managed Kueue on AKS", "azure-aks-docs, kueue-overview (2026-11)")
+def _managed_kueue(cluster: Cluster) -> Iterator[Fault]:
+    kueue = cluster.addons.kueue
+    if kueue is None or not kueue.is_managed:
+        return
+    if cluster.site.cloud is not CloudKind.AKS:
+        yield Fault(
+            "addons.kueue.install",
+            "GKE has no managed Kueue.",
+            "Nothing would install it, and the queues could not be created.",
+            "Omit install.",
+        )
+    if kueue.existing:
+        yield Fault(
+            "addons.kueue.existing",
+            "The Kueue that exists cannot be installed as AKS' extension as well.",
+            "Two controllers would admit the same work, and their definitions would conflict.",
+            "Omit existing to install the extension, or install to use what exists.",
         )
 
 
@@ -136,9 +157,10 @@ def _newer_than_its_pin(cluster: Cluster) -> Iterator[Fault]:
     for path, add_on in _released(cluster):
         pinned, version, digest = add_on.pin.version, add_on.version or "", add_on.digest or ""
         if not add_on.is_installed:
+            which = "existing" if add_on.existing else "managed"
             yield Fault(
                 path,
-                f"The existing {add_on.spec.title} has its own version.",
+                f"The {which} {add_on.spec.title} has its own version.",
                 "The setting would have no effect.",
                 "Remove version and digest.",
             )
@@ -257,11 +279,11 @@ def _own_namespaces(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
-@cluster_rule("Kubernetes version for Trainer", "kubeflow/trainer 2.3.0")
+@cluster_rule("Kubernetes version for add-ons", "ebbtide/declaration/catalog/versions.py, NAME-kubernetes")
 def _recent_enough(cluster: Cluster) -> Iterator[Fault]:
     pinned = cluster.site.kubernetes_version
     for add_on in cluster.add_ons if pinned is not None else ():
-        spec, least = add_on.spec, add_on.spec.least_kubernetes
+        spec, least = add_on.spec, add_on.least_kubernetes
         have, need = ([int(part) for part in re.findall(r"\d+", text or "")] for text in (pinned, least))
         if have < need[: len(have)]:
             yield Fault(

@@ -438,7 +438,7 @@ _AKS_PREFIX = "aks-"
 )
 def _not_managed(cluster: Cluster) -> Iterator[Fault]:
     kueue = cluster.addons.kueue
-    if kueue is None or not kueue.existing:
+    if kueue is None or kueue.is_installed:
         return
     names = {"cohort.name": cluster.cohort.name}
     names |= {f"queues[{number}].name": queue.name for number, queue in enumerate(cluster.queues)}

@@ -33,7 +33,9 @@ def _workloads(cluster: Cluster) -> list[tuple[str, Footprint, int]]:
             *(_kueue(cluster) if isinstance(add_on, Kueue) else (add_on.spec.title, add_on.spec.footprint)),
             add_on.copies,
         )
-        for add_on in cluster.installed
+        for add_on in cluster.add_ons
+        # AKS does not document the requests of its managed Kueue: as those of the chart.
+        if add_on.is_installed or (isinstance(add_on, Kueue) and add_on.is_managed)
     ]
     if cluster.addons.drivers == "gpu-operator" and cluster.driver_pools:
         add_ons.append(("NVIDIA's operator", footprint("gpu-operator"), 1))

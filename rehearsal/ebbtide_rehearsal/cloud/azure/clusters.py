@@ -397,6 +397,12 @@ def _delete_contents(arm: Arm, group: Resource) -> None:
         )
 
 
+def _extends(request: Request) -> str | None:
+    """Return the refusal of an extension of a cluster that does not exist."""
+    cluster = request.id.partition("/providers/Microsoft.KubernetesConfiguration/")[0]
+    return None if request.cloud.find(cluster) else not_found(cluster)
+
+
 KINDS: Final = (
     ResourceKind(
         type=CLUSTER,
@@ -417,6 +423,11 @@ KINDS: Final = (
         type="azure-native:containerservice:MaintenanceConfiguration",
         api_version="2025-09-01",
         parent=CLUSTER,
+    ),
+    ResourceKind(
+        type="azure-native:kubernetesconfiguration:Extension",
+        api_version="2023-05-01",
+        rules=(Rule("existing cluster", "Kubernetes configuration API 2023-05-01, extensions", _extends),),
     ),
     ResourceKind(
         type="azure-native:resources:ResourceGroup",
