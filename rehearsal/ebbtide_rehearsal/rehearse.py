@@ -13,6 +13,7 @@ from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide_rehearsal import RehearsalError
+from ebbtide_rehearsal.cloud.existing import tools_of
 from ebbtide_rehearsal.cloud.running import CloudSettings
 from ebbtide_rehearsal.report.document import Report
 from ebbtide_rehearsal.scenarios.argo import TOOLS
@@ -44,11 +45,17 @@ def needs(files: StackFiles, scenario: Scenario, base_directory: Path) -> tuple[
     changes = (step.change for step in scenario.steps if isinstance(step, Up))
     names = needed({addon for written in (declared, *changes) for addon in _addons(written)})
     runs = any(isinstance(step, RunPipeline) for step in scenario.steps)
-    return (*names, *(TOOLS if runs else ()))
+    return (*names, *tools_of(declared), *(TOOLS if runs else ()))
 
 
 def _check_releases(cluster: Cluster) -> None:
     """Check that the add-ons have the releases that a rehearsal runs."""
+    kueue = cluster.addons.kueue
+    if kueue is not None and kueue.is_managed:
+        raise RehearsalError(
+            "The declaration has the managed Kueue of AKS, which no rehearsal installs: rehearse without "
+            "addons.kueue.install."
+        )
     for add_on in cluster.installed:
         if isinstance(add_on, ReleasedAddOn) and not add_on.is_tested:
             raise RehearsalError(

@@ -65,7 +65,7 @@ def assembled(directory: Path, settings: CloudSettings, store: Store) -> Generat
     clusters = ControlPlanes(directory, Path(os.environ["SSL_CERT_FILE"]), settings, store, nodes)
     try:
         if settings.declaration:
-            make(settings.declaration, store, clusters)
+            make(settings.declaration, store, clusters, settings.tools)
         yield Assembled((Gcp(store, clusters), AzureProvider(store, clusters)), clusters)
     finally:
         clusters.stop()

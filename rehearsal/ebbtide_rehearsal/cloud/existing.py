@@ -1,20 +1,25 @@
-"""Existing resources that a declaration refers to: clusters, networks, users, groups, Kubeflow Pipelines."""
+"""Existing resources that a declaration refers to: clusters, networks, users, groups, Kubeflow Pipelines,
+Kueue."""
 
 import contextlib
 import http
 import json
+import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, assert_never
 
 from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.clients.kubernetes.objects import part
 from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.declaration.model.tenancy import is_object_id
+from ebbtide.placement.kueue_settings import UNCOUNTED, Installation, frameworks
+from ebbtide.values.kueue_api import CONFIGURATION
 from ebbtide_rehearsal.cloud.azure.identities import know
 from ebbtide_rehearsal.cloud.azure.seeding import seed_cluster as seed_aks
 from ebbtide_rehearsal.cloud.azure.seeding import seed_subnet
@@ -96,6 +101,93 @@ def deployment() -> dict[str, Any]:
     }
 
 
+def seed_kueue(
+    declaration: Cluster,
+    tools: Mapping[str, str],
+    store: Store,
+    cluster: str,
+    release: str,
+    namespace: str,
+) -> None:
+    """Install the pinned Kueue as another user does, with the frameworks that the declaration queues, on
+    ports that GKE's control plane reaches, and wait until its webhooks answer.
+
+    Args:
+        declaration: the declaration.
+        tools: paths of programs and data, by name.
+        store: the fake cloud's store.
+        cluster: id of the cluster.
+        release: name of the release.
+        namespace: its namespace.
+
+    Raises:
+        LookupError: the cluster has no control plane.
+        TimeoutError: the controller does not become ready.
+    """
+    running = store.get(BEHIND, cluster)
+    if running is None:
+        raise LookupError(cluster)
+    kubeconfig = str(running.state["kubeconfig"])
+    api = Api.of_kubeconfig(json.loads(Path(kubeconfig).read_text(encoding="utf-8")))
+    _create(api, "/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": namespace}})
+    template = (
+        *(tools["helm"], "template", release, tools["kueue-chart"]),
+        *("--namespace", namespace, "--include-crds", "--values", "-"),
+    )
+    chart = _run(*template, stdin=json.dumps(_values(declaration)))
+    _run(
+        *(tools["kubectl"], "--kubeconfig", kubeconfig),
+        *("apply", "--server-side", "--filename", "-"),
+        stdin=chart.replace(f"targetPort: {_VISIBILITY}", f"targetPort: {_OPEN}"),
+    )
+    found = Installation(namespace, release if "kueue" in release else f"{release}-kueue")
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{found.deployment}"
+    deadline = time.monotonic() + _CONTROLLER_SECONDS
+    while not part(api.get(path), "status").get("readyReplicas"):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"The Deployment {found.deployment} in {namespace} does not become ready.")
+        time.sleep(_POLL_SECONDS)
+    api.close()
+
+
+_VISIBILITY: Final = 8082
+_OPEN: Final = 443
+_CONTROLLER_SECONDS: Final = 180
+
+
+def _values(declaration: Cluster) -> dict[str, Any]:
+    """Return the values of Kueue's chart (Kueue 0.19.2, charts/kueue). Its visibility server's port has none
+    in its Service."""
+    config = {
+        **CONFIGURATION,
+        "webhook": {"port": 10250},
+        "visibilityServer": {"bindPort": _OPEN},
+        "integrations": {"frameworks": frameworks(declaration)},
+        "resources": {"excludeResourcePrefixes": list(UNCOUNTED)},
+    }
+    manager = {
+        "image": {"repository": "registry.k8s.io/kueue/kueue", "tag": f"v{PINS['kueue'].version}"},
+        "podSecurityContext": {"sysctls": [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}]},
+    }
+    return {
+        "controllerManager": {"manager": manager},
+        "managerConfig": {"controllerManagerConfigYaml": json.dumps(config)},
+        "webhookService": {"ports": [{"port": 443, "protocol": "TCP", "targetPort": 10250}]},
+    }
+
+
+def _run(*command: str, stdin: str) -> str:
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        raise OSError(f"{Path(command[0]).name} {command[1]} failed: {done.stderr.strip()}")
+    return done.stdout
+
+
+def tools_of(written: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the tools that create the existing resources of a declaration."""
+    return ("helm",) if part(written, "addons", "kueue").get("existing") else ()
+
+
 def seed_namespaces(declaration: Cluster, store: Store, cluster: str) -> None:
     """Create the namespaces that teams and local queues use but the stack does not create. That of Kubeflow
     Pipelines has the service account of the steps (kubeflow/pipelines 2.17.0,
@@ -136,15 +228,21 @@ def _create(api: Api, path: str, manifest: dict[str, Any]) -> None:
             raise
 
 
+RELEASE: Final = "batch"
+NAMESPACE: Final = "queues"
+"""Name and namespace of an existing Kueue: not those that Ebbtide's has."""
 _NAME: Final = "rehearsal"  # name of resources that the declaration does not name
 
 
-def make(written: Mapping[str, Any], store: Store, clusters: Clusters) -> None:
+def make(
+    written: Mapping[str, Any], store: Store, clusters: Clusters, tools: Mapping[str, str] | None = None
+) -> None:
     """Create the existing resources of a declaration.
 
     Args:
         store: the fake cloud's store.
         clusters: control planes.
+        tools: paths of programs and data, by name, for an existing Kueue; None without a real API server.
 
     Raises:
         RefusedError: the cloud rejects such a resource.
@@ -164,6 +262,9 @@ def make(written: Mapping[str, Any], store: Store, clusters: Clusters) -> None:
     pipelines = declaration.addons.pipelines
     if pipelines is not None and pipelines.existing:
         seed_pipelines(store, cluster)
+    kueue = declaration.addons.kueue
+    if kueue is not None and kueue.existing and tools:
+        seed_kueue(declaration, tools, store, cluster, RELEASE, NAMESPACE)
     seed_namespaces(declaration, store, cluster)
 
 

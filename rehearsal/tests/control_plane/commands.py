@@ -42,14 +42,12 @@ class Kubectl:
         self("apply", "--server-side", "--validate=strict", "-f", "-", objects=objects)
 
 
-def rendered(
-    tools: ControlPlaneTools, values: Object, namespace: str, directory: Path, release: str = "kueue"
-) -> list[Object]:
+def rendered(tools: ControlPlaneTools, values: Object, namespace: str, directory: Path) -> list[Object]:
     """Kueue's chart as it is installed with values."""
     file = directory / "values.yaml"
     file.write_text(yaml.safe_dump(values))
     chart = tools.path("kueue-chart")
-    text = run(tools.path("helm"), "template", release, chart, "-n", namespace, "-f", file)
+    text = run(tools.path("helm"), "template", "kueue", chart, "-n", namespace, "-f", file)
     return [item for item in yaml.safe_load_all(text) if item]
 
 

@@ -9,6 +9,7 @@ import yaml
 from rich.console import Console
 
 from ebbtide.analysis.preview.stack_files import read_stack
+from ebbtide_rehearsal.cloud.existing import tools_of
 from ebbtide_rehearsal.stay import stay
 from ebbtide_rehearsal.tools.find import ensure
 from ebbtide_rehearsal.tools.progress import narration
@@ -22,10 +23,11 @@ from tests.declarations import Declaration
 def live(directory: Path, declared: Declaration, request: pytest.FixtureRequest) -> Generator[Checkout]:
     """A copy of the checkout with a declared stack that has no resources yet."""
     root = checkout_in(directory)
+    tools = (*needed(()), *tools_of(declared))
     (root / "Pulumi.dev.yaml").write_text(yaml.safe_dump({"config": {"ebbtide:cluster": declared}}))
     with (
         narration(Console(stderr=True)) as say,
-        stay(read_stack(root, "dev"), ensure(needed(()), on_step=say), say, keep=directory / "stay") as up,
+        stay(read_stack(root, "dev"), ensure(tools, on_step=say), say, keep=directory / "stay") as up,
     ):
         request.node.user_properties.extend(up.shell.versions.items())
         own = up.shell.having(HOME=str(directory), PULUMI_SKIP_CONFIRMATIONS="true")

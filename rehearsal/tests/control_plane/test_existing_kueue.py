@@ -10,17 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
-from components.addons.kueue import VISIBILITY_PORT, WEBHOOK_PORT
 from ebbtide.clients.kubernetes import Api
-from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.placement.kueue_settings import CONFIG_KEY, Installation
-from ebbtide.values.kueue_api import API_PATH, CONFIGURATION
+from ebbtide.values.kueue_api import API_PATH
+from ebbtide_rehearsal.cloud.existing import NAMESPACE, RELEASE
 from ebbtide_rehearsal.cloud.provider import BEHIND
-from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
 from rehearsal.tests.control_plane.cluster import wait
-from rehearsal.tests.control_plane.commands import Object, rendered, run
-from rehearsal.tests.control_plane.kueue import with_visibility_port
+from rehearsal.tests.control_plane.commands import Object, run
 from rehearsal.tests.control_plane.live import live
 from rehearsal.tests.engine.sites import Checkout
 from tests.declarations import Declaration
@@ -42,8 +39,6 @@ DECLARED: Declaration = {
     "teams": [{"name": "research"}],
     "addons": {"kueue": {"existing": True}},
 }
-NAMESPACE = "batch"
-RELEASE = "jobs"
 NAMES = Installation(NAMESPACE, f"{RELEASE}-kueue")
 CONFIG = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{NAMES.config_map}"
 QUEUES = f"{API_PATH}/clusterqueues"
@@ -70,38 +65,12 @@ class Shared:
 
 @pytest.fixture
 def shared(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Shared]:
-    """An existing cluster without Kueue, and a stack of a pool, a queue and a team for it."""
+    """An existing cluster with Kueue, and a stack of a pool, a queue and a team for it."""
     with live(tmp_path, DECLARED, request) as site:
         (cluster,) = (item for item in site.store.resources() if item.cloud == BEHIND)
         kubeconfig = Path(cluster.state["kubeconfig"])
         request.node.user_properties.append(("kubeconfig", str(kubeconfig)))
         yield Shared(site, Api.of_kubeconfig(json.loads(kubeconfig.read_text())))
-
-
-def _install(shared: Shared, tools: ControlPlaneTools, directory: Path) -> None:
-    """Install the chart as its owner does, as another release in another namespace, for Jobs alone and on
-    ports that GKE's control plane reaches, and wait until the controller is ready."""
-    config: Object = {
-        **CONFIGURATION,
-        "webhook": {"port": WEBHOOK_PORT},
-        "visibilityServer": {"bindPort": VISIBILITY_PORT},
-        "integrations": {"frameworks": ["batch/job"]},
-        "resources": {"excludeResourcePrefixes": ["ephemeral-storage"]},
-    }
-    manager = {
-        "image": {"repository": "registry.k8s.io/kueue/kueue", "tag": f"v{PINS['kueue'].version}"},
-        "podSecurityContext": {"sysctls": [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}]},
-    }
-    values = {
-        "controllerManager": {"manager": manager},
-        "managerConfig": {"controllerManagerConfigYaml": yaml.safe_dump(config)},
-        "webhookService": {"ports": [{"port": 443, "protocol": "TCP", "targetPort": WEBHOOK_PORT}]},
-    }
-    chart = with_visibility_port(rendered(tools, values, NAMESPACE, directory, RELEASE))
-    _apply(shared, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}])
-    _apply(shared, chart)
-    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{NAMES.deployment}"
-    wait(lambda: shared.api.get(path)["status"].get("readyReplicas"), lambda ready: ready == 1, seconds=120)
 
 
 def _apply(shared: Shared, objects: list[Object]) -> None:
@@ -154,15 +123,9 @@ def _theirs() -> list[Object]:
     ]
 
 
-def test_queues_are_added_to_an_existing_kueue(
-    shared: Shared, chart_tools: ControlPlaneTools, tmp_path: Path
-) -> None:
+def test_queues_are_added_to_an_existing_kueue(shared: Shared) -> None:
     """Differences are said before anything is created; a Job runs through the queue; a destroy ends no work
     of others."""
-    status, out = shared.up()
-    assert status == 1
-    assert "The cluster has no Kueue." in out, out
-    _install(shared, chart_tools, tmp_path)
     _apply(shared, _theirs())
     (workload,) = wait(lambda: shared.api.items(THEIR_WORKLOADS), _is_admitted, seconds=120)
     pools = shared.site.pools()
