@@ -2,10 +2,8 @@
 and the Pulumi transform that applies them to each child of a chart or directory."""
 
 import base64
-import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import pulumi
@@ -126,9 +124,6 @@ CONTROL_PLANE_PORT = 10250
 """Port on which the control plane of a private GKE cluster reaches any pod without a firewall rule: 443 and
 10250 are open, 8443 and 9443 are not (GKE docs, private-clusters, firewall rules, 2026). A webhook that fails
 closed on another port blocks every request that it intercepts."""
-
-_IMAGE_LINE = re.compile(r"^\s*(?:-\s+)?image:\s*['\"]?([^\s'\"]+)", re.MULTILINE)
-_VERSIONED = re.compile(r"@sha256:[0-9a-f]{64}$|:v?\d[^:/]*$")
 
 
 def on_system_pool(placement: SystemPlacement) -> Patch:
@@ -370,29 +365,6 @@ def webhook_ports(port: int = CONTROL_PLANE_PORT) -> Patch:
         return updated(manifest, ("spec", "ports"), ports)
 
     return patch
-
-
-def images(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Yield every image that an object's pods use, or that its settings name as one."""
-    for container in containers(manifest):
-        yield str(container["image"])
-        for variable in container.get("env", ()):
-            if str(variable["name"]).endswith("_IMAGE") and variable.get("value"):
-                yield str(variable["value"])
-        arguments = [str(argument) for argument in container.get("args", ())]
-        for flag, value in pairwise(arguments):
-            if flag.endswith("-image"):
-                yield value
-    if kind_of(manifest) == "ConfigMap":
-        for key, text in data_of(manifest).items():
-            if key.lower().endswith("image"):
-                yield str(text)
-            yield from _IMAGE_LINE.findall(str(text))
-
-
-def floating(manifest: Mapping[str, Any]) -> list[str]:
-    """Return an object's images without a fixed version: `:latest`, a branch, or no tag."""
-    return [image for image in images(manifest) if not _VERSIONED.search(image)]
 
 
 def is_deleted_with_cluster(manifest: Object) -> bool:

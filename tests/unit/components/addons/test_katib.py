@@ -7,9 +7,10 @@ import pytest
 import yaml
 
 from components.addons.katib import CONFIG, DATABASE_SECRET, INJECTED, NAMESPACE, patches, trials_policy
-from components.addons.patches import CONTROL_PLANE_PORT, Object, containers, floating, has_pods, pod_spec
+from components.addons.patches import CONTROL_PLANE_PORT, Object, containers, has_pods, pod_spec
 from ebbtide.placement.profile import SAFE_TO_EVICT
 from tests.manifests import HOME, KATIB, after, assert_valid, upstream
+from tests.unit.components.addons.images import floating
 
 pytestmark = pytest.mark.usefixtures("minimal_and_released")
 

@@ -194,37 +194,6 @@ def test_what_names_the_namespace_names_the_new_one(
     assert look(PATCHES["moved"](item)) == expected
 
 
-IMAGES = [
-    ("mysql:8.4", True),
-    ("docker.io/alpine:3.23", True),
-    ("ghcr.io/kubeflow/katib/katib-ui:v0.19.0", True),
-    ("registry:5000/team/app:20231101", True),
-    ("example/app@sha256:" + "0" * 64, True),
-    ("ghcr.io/containerd/busybox", False),
-    ("registry:5000/team/app", False),
-    ("example/app:latest", False),
-    ("example/app:master", False),
-]
-
-
-@pytest.mark.parametrize(("image", "is_pinned"), IMAGES)
-def test_an_image_without_a_version_is_found(image: str, is_pinned: bool) -> None:  # noqa: FBT001
-    """A tag that is not a version, and no tag at all, may be another image tomorrow."""
-    assert (patches.floating(deployment(image=image)) == []) is is_pinned
-
-
-def test_images_are_found_wherever_they_are_named() -> None:
-    """Containers, those that start a pod, variables, flags and settings."""
-    item = deployment(
-        env=[{"name": "DRIVER_IMAGE", "value": "a:latest"}, {"name": "IMAGE", "value": "not-one"}],
-        args=["--executor-image", "b:latest", "--namespaced"],
-    )
-    item["spec"]["template"]["spec"]["initContainers"] = [{"name": "wait", "image": "c:latest"}]
-    assert patches.floating(item) == ["c:latest", "a:latest", "b:latest"]
-    settings = other("ConfigMap", data={"cacheImage": "d", "config.yaml": "runtime:\n  - image: e:latest\n"})
-    assert patches.floating(settings) == ["d", "e:latest"]
-
-
 def test_bindings_to_everyone_are_narrowed() -> None:
     """Everyone makes place for those who work on the cluster; other bindings stay as they are."""
     group = {"kind": "Group", "name": "system:authenticated", "apiGroup": "rbac.authorization.k8s.io"}

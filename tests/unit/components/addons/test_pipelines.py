@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.addons.patches import Object, containers, floating, has_pods, pod_spec
+from components.addons.patches import Object, containers, has_pods, pod_spec
 from components.addons.pipelines import (
     CACHE,
     DATABASE_SECRET,
@@ -16,6 +16,7 @@ from components.addons.pipelines import (
 from ebbtide.declaration.model.addons import Pipelines
 from ebbtide.placement.profile import SAFE_TO_EVICT
 from tests.manifests import HOME, PIPELINES, PIPELINES_CLUSTER, after, assert_valid, upstream
+from tests.unit.components.addons.images import floating
 
 pytestmark = pytest.mark.usefixtures("minimal_and_released")
 
