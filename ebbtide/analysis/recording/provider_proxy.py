@@ -6,6 +6,10 @@ engine's address as argument and the plugin's directory in the handshake. Calls 
 methods and fields of other versions of the protocol pass too. The proxy itself requests the provider's
 version, which the engine does not in an update. Source: pulumi 3.259,
 pkg/resource/plugin/provider_plugin.go (`NewProvider`) and plugin.go (`newPlugin`).
+
+The engine's own log of calls (`PULUMI_DEBUG_GRPC`) has of an error its text alone, not the resource that a
+failed creation left, no provider resource of a call, and secrets in plain text
+(sdk/go/pulumi-internal/rpcdebug/interceptors.go).
 """
 
 import subprocess
