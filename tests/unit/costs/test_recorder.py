@@ -99,6 +99,26 @@ def test_a_finished_attempt(cluster: Cluster) -> None:
     assert len(cluster.lines()) == 1
 
 
+def test_the_last_container_ends_an_attempt(cluster: Cluster) -> None:
+    """An attempt is charged until the last of its containers has ended."""
+    ends = [{"state": {"terminated": {"finishedAt": when(START + after)}}} for after in (-100, 90, 60)]
+    status = {"initContainerStatuses": ends[:1], "containerStatuses": ends[1:]}
+    cluster.pods = [done("train-0", "one", START - 300, START, **status)]
+    assert _run(cluster, 300) == 1
+    (line,) = cluster.lines().values()
+    assert line["end"] == START + 90
+
+
+def test_an_attempt_that_failed_without_an_end(cluster: Cluster) -> None:
+    """A pod that was evicted before any container ran has ended between the two runs, and is charged no
+    longer."""
+    cluster.pods = [pod("train-0", "one", START - 300, phase="Failed", reason="Evicted")]
+    assert _run(cluster, 300) == 1
+    (line,) = cluster.lines().values()
+    assert (line["end"], line["uncertain"]) == (START + 150, 150)
+    assert _run(cluster, 600) == 0
+
+
 def test_an_attempt_that_failed_before_its_containers(cluster: Cluster) -> None:
     """The end of an init container is that of its pod, whose containers have not run."""
     ended = done("train-0", "one", START - 300, START + 60, phase="Failed")
