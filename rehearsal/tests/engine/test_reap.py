@@ -21,7 +21,7 @@ from ebbtide.cli.entry_point import app
 from ebbtide.declaration.model import expiry
 from ebbtide.operations.stack import Stack
 from rehearsal.tests.engine.projects import Project, in_state, lifetime, project_in, time_in
-from rehearsal.tests.engine.sites import Site, site_on
+from rehearsal.tests.engine.sites import Site, kill, site_on, until
 
 pytestmark = pytest.mark.engine
 
@@ -236,6 +236,18 @@ def test_an_extension_is_an_update(tmp_path: Path, request: pytest.FixtureReques
         assert (status, "Once it is updated, stack dev expires at " in out) == (0, True)
         assert _expiries(site) == {time + timedelta(hours=4) for time in expires}
         assert site.run("extend", "--hours", "1", confirmed=False)[0] == 1
+
+
+def test_an_interrupted_extension_is_completed(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """A command that is killed after its first label adds no hours twice when it is run again."""
+    with contextmanager(site_on)("gke", tmp_path, request) as site:
+        assert site.up()[0] == 0
+        expires = _expiries(site)
+        started = site.start("extend", "--hours", "4")
+        until(started, "updated: ")
+        kill(started)
+        assert site.run("extend", "--hours", "4")[0] == 0
+        assert _expiries(site) == {time + timedelta(hours=4) for time in expires}
 
 
 def _expiries(site: Site) -> set[datetime]:
