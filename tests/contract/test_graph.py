@@ -92,7 +92,9 @@ def test_work_pools_start_at_zero_and_are_tainted(declaration: Declaration) -> N
 def test_every_taint_is_tolerated_and_every_label_leads(declaration: Declaration) -> None:
     """The profile tolerates each taint that is set, and asks only for labels that nodes carry."""
     marked = {pool.name: pool for pool in profile(declare(declaration)).pools}
-    for made in pools_made(synth(declaration)):
+    pools = pools_made(synth(declaration))
+    assert {made.name for made in pools} == marked.keys()
+    for made in pools:
         placed = marked[made.name]
         tolerated = {(item.key, item.value, item.effect) for item in placed.tolerations}
         assert {(taint.key, taint.value, taint.effect) for taint in made.taints} <= tolerated
@@ -157,8 +159,9 @@ def _team(recording: Recording, resource: Resource) -> dict[str, str]:
 @pytest.mark.parametrize("cloud", BASES)
 def test_an_inline_pool_has_its_label(cloud: str) -> None:
     """The system pool within an AKS cluster is billed under its name, as every other pool."""
-    for pool in read_pools(synth(BASES[cloud])):
-        assert pool.billing["ebbtide-pool"] == pool.name
+    pools = read_pools(synth(BASES[cloud]))
+    assert {pool.name for pool in pools} == {pool["name"] for pool in BASES[cloud]["pools"]}
+    assert [pool.name for pool in pools if pool.billing["ebbtide-pool"] != pool.name] == []
 
 
 @generated
@@ -203,9 +206,9 @@ def test_the_kubernetes_provider_waits_for_the_system_pool(cloud: str) -> None:
 def test_only_the_declared_account_is_used(cloud: str) -> None:
     """Every cloud resource has the provider made from the declaration, never the ambient one."""
     recording = synth(BASES[cloud])
-    for resource in recording:
-        if resource.custom and resource.type.startswith(("gcp:", "azure-native:")):
-            assert resource.provider is not None
+    of_cloud = [item for item in recording if item.custom and item.type.startswith(("gcp:", "azure-native:"))]
+    assert of_cloud
+    assert [item.urn for item in of_cloud if item.provider is None] == []
 
 
 _OF_A_CLUSTER = ("gcp:container/cluster:", "gcp:compute/", "azure-native:network:", "azure-native:resources:")

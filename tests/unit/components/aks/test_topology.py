@@ -100,8 +100,9 @@ def test_the_credentials_of_an_existing_cluster_are_asked_for_in_its_group() -> 
 
 def test_an_existing_cluster_without_a_group_is_in_the_one_of_its_name() -> None:
     """Neither the subnet nor the group is guessed from anything else."""
-    recording = synth(existing())
-    for pool in recording.of_type(POOL):
+    pools = synth(existing()).of_type(POOL)
+    assert pools
+    for pool in pools:
         assert pool.inputs["resourceGroupName"] == "their-aks"
         assert "vnetSubnetID" not in pool.inputs
 

@@ -165,7 +165,9 @@ def test_the_guard_follows_the_lifetime(lifetime: dict[str, Any], guarded: bool)
 def test_pools_wait_for_the_way_out_and_for_their_grants() -> None:
     """A node's first download needs NAT, and its first image pull the right to read it."""
     recording = synth(GKE)
-    for pool in recording.of_type("gcp:container/nodePool:NodePool"):
+    pools = recording.of_type("gcp:container/nodePool:NodePool")
+    assert pools
+    for pool in pools:
         waited = {recording[urn].type for urn in pool.dependencies}
         assert {"gcp:compute/routerNat:RouterNat", "gcp:projects/iAMMember:IAMMember"} <= waited
 
