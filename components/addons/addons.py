@@ -48,6 +48,7 @@ def has_add_ons(declaration: Cluster) -> bool:
     """Check that anything besides pools is declared."""
     return (
         has_drivers(declaration)
+        or bool(declaration.gpu_networks)
         or bool(declaration.tenants)
         or declaration.addons.pipelines is not None
         or any(add_on.spec.namespace for add_on in declaration.installed)
@@ -91,6 +92,15 @@ def _monitors(declaration: Cluster) -> list[dict[str, Any]]:
     from .monitors import monitors  # noqa: PLC0415 - with the add-on alone
 
     return monitors(declaration)
+
+
+def _gpu_direct(declaration: Cluster) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the networks and DaemonSets of pools with GPUDirect, each with its role."""
+    if declaration.gpu_networks:
+        from .gpu_direct import objects  # noqa: PLC0415 - for such pools alone
+
+        for manifest in objects(declaration):
+            yield f"{manifest['kind'].lower()}-{manifest['metadata']['name']}", manifest
 
 
 def _ready(components: Mapping[str, AddOnComponent]) -> Ready:
@@ -164,6 +174,9 @@ class Addons(pulumi.ComponentResource):
 
     def _drivers(self, kueue: Ready) -> None:
         declaration, deleted_with = self._args.declaration, self._args.deleted_with
+        for role, manifest in _gpu_direct(declaration):
+            options = leaf_options(self, deleted_with, (*kueue, *self._args.pools))
+            Manifest(f"{self._name}-{role}", manifest, options)
         if has_drivers(declaration):
             args = DriversArgs(declaration=declaration, depends_on=kueue, deleted_with=deleted_with)
             Drivers(f"{self._name}-drivers", args, self._inside)

@@ -9,7 +9,7 @@ from pulumi_kubernetes import helm
 from ebbtide.declaration.catalog.versions import Pin
 from ebbtide.declaration.model.addons import Kueue as Declared
 from ebbtide.declaration.model.cluster import Cluster, kueue_memory
-from ebbtide.placement.kueue_settings import FAIR_SHARING, UNCOUNTED, frameworks, wait_for_pods
+from ebbtide.placement.kueue_settings import FAIR_SHARING, frameworks, uncounted, wait_for_pods
 from ebbtide.placement.queue_objects import QUEUES_LABEL
 from ebbtide.values import durations
 from ebbtide.values.kueue_api import CONFIGURATION
@@ -116,7 +116,7 @@ def configuration(declaration: Cluster) -> dict[str, Any]:
         },
         "integrations": {"frameworks": frameworks(declaration)},
         "fairSharing": FAIR_SHARING,
-        "resources": {"excludeResourcePrefixes": list(UNCOUNTED)},
+        "resources": {"excludeResourcePrefixes": list(uncounted(declaration))},
     }
 
 

@@ -10,6 +10,7 @@ from ..addons.addons import Addons, AddonsArgs, has_add_ons
 from ..inputs import require_cloud
 from .artifacts import artifacts
 from .cluster import Cluster, ClusterArgs
+from .gpu_networks import GpuNetworks, GpuNetworksArgs, Interface
 from .identity import Identity, IdentityArgs, KeyGrants, KeyGrantsArgs, Members, MembersArgs, key_grants
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
@@ -20,8 +21,11 @@ from .topology import Topology
 __all__ = [
     "Cluster",
     "ClusterArgs",
+    "GpuNetworks",
+    "GpuNetworksArgs",
     "Identity",
     "IdentityArgs",
+    "Interface",
     "KeyGrants",
     "KeyGrantsArgs",
     "Members",

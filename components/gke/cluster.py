@@ -75,6 +75,9 @@ class Cluster(pulumi.ComponentResource):
                     "initialNodeCount",
                     "removeDefaultNodePool",
                     *_derived("description", cloud),
+                    # A cluster keeps multi-networking when its last pool with GPUDirect is removed: the
+                    # engine updates the cluster before it deletes that pool, which needs it.
+                    *([] if declaration.gpu_networks else _derived("enableMultiNetworking", cloud)),
                 ],
             ),
         )
@@ -118,6 +121,7 @@ def _inputs(args: ClusterArgs) -> dict[str, Any]:
         "maintenance_policy": maintenance_policy(cloud.maintenance) if cloud.maintenance else None,
         "database_encryption": _secrets(cloud),
         "datapath_provider": "ADVANCED_DATAPATH",
+        "enable_multi_networking": True if declaration.gpu_networks else None,
         "enable_shielded_nodes": True,
         # `system:authenticated` includes everyone with a Google account (GKE docs, rbac best practices,
         # 2026).

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, assert_never
+from typing import Any, Final, assert_never, cast
 
 import pulumi
 from pulumi_gcp import container
@@ -17,6 +17,7 @@ from ebbtide.values import durations
 from ..cluster import Labels
 from ..inputs import overridden, resolved_pool, without_none
 from ..node_pools import NEW_NAME, NEW_POOL_BESIDE, ImmutableInputs, Replacement, all_but, drain_input
+from .gpu_networks import Interface
 
 _TYPE: Final = "gcp:container/nodePool:NodePool"
 _EFFECTS = {
@@ -49,6 +50,8 @@ class NodePoolArgs:
         depends_on: prerequisites of a node: the network's egress, the account's grants.
         reservation: name of the reservation that the stack requests for the pool (`future_reservation`); a
             pool of a period needs it.
+        interfaces: additional network interfaces of its nodes (`GpuNetworks.interfaces_of`); a pool with
+            GPUDirect needs them.
         cloud_name: name in the cloud when the pool is created. Default: the pool's.
         replaced_by: the replacement, to keep the pool as it is, without its autoscaler (see `node_pools`).
             Default: the pool matches its declaration.
@@ -65,6 +68,7 @@ class NodePoolArgs:
     deleted_with: pulumi.Resource | None = None
     depends_on: tuple[pulumi.Resource, ...] = ()
     reservation: str | None = None
+    interfaces: tuple[Interface, ...] = ()
     cloud_name: str | None = None
     replaced_by: Replacement | None = None
 
@@ -138,8 +142,28 @@ def _inputs(pool: ResolvedPool, args: NodePoolArgs) -> dict[str, Any]:
         "max_pods_per_node": pool.max_pods_per_node,
         "placement_policy": _placement(pool),
         "queued_provisioning": {"enabled": True} if isinstance(pool.capacity, Queued) else None,
+        "network_config": _network(pool, args.interfaces),
         "node_config": _node_config(pool, args),
     }
+
+
+def _network(
+    pool: ResolvedPool, interfaces: tuple[Interface, ...]
+) -> container.NodePoolNetworkConfigArgsDict | None:
+    """Return the additional network interfaces of a pool with GPUDirect.
+
+    Raises:
+        pulumi.RunError: the networks are not created.
+    """
+    if pool.gpu_direct is None:
+        return None
+    if not interfaces:
+        raise pulumi.RunError(
+            f"The pool {pool.name} has gpuDirect, and no network interfaces. Create the networks with "
+            "ebbtide.components.gke.GpuNetworks, and pass its interfaces_of(…) as interfaces."
+        )
+    configs = [{"network": item.network, "subnetwork": item.subnetwork} for item in interfaces]
+    return cast("container.NodePoolNetworkConfigArgsDict", {"additional_node_network_configs": configs})
 
 
 def _node_count(pool: ResolvedPool) -> int | None:

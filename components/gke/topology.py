@@ -13,6 +13,7 @@ from ..cluster import Labels, billing_labels, commitment_inputs, expires, kubern
 from ..inputs import require_cloud
 from ..node_pools import node_pools
 from .cluster import Cluster, ClusterArgs, existing_kubeconfig, own_kubeconfig
+from .gpu_networks import GpuNetworks, GpuNetworksArgs
 from .identity import Identity, IdentityArgs, KeyGrants, Members, MembersArgs, key_grants
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
@@ -82,6 +83,7 @@ class Topology(pulumi.ComponentResource):
                 )
             )
         }
+        networks = _gpu_networks(name, declaration, cloud, inside)
         self.pools = node_pools(
             NodePool,
             name,
@@ -99,6 +101,7 @@ class Topology(pulumi.ComponentResource):
                     reservation=reservation_name(declaration.physical_name, pool.name)
                     if pool.name in requested
                     else None,
+                    interfaces=networks.interfaces_of(pool.gpu_direct) if networks else (),
                     depends_on=(*depends_on, *([requested[pool.name]] if pool.name in requested else ())),
                 )
                 for pool in declaration.pools
@@ -112,6 +115,15 @@ class Topology(pulumi.ComponentResource):
             pulumi.ResourceOptions(parent=self, depends_on=system),
         )
         self.register_outputs({"cluster_name": self.cluster_name, "kubeconfig": self.kubeconfig})
+
+
+def _gpu_networks(
+    name: str, declaration: Declaration, cloud: Gke, opts: pulumi.ResourceOptions
+) -> GpuNetworks | None:
+    if not declaration.gpu_networks:
+        return None
+    args = GpuNetworksArgs(declaration=declaration, project=cloud.project, range=cloud.network.gpus)
+    return GpuNetworks(f"{name}-gpu", args, opts)
 
 
 def _own(name: str, declaration: Declaration, cloud: Gke, parent: Topology) -> _Base:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from ebbtide.clients.clouds.interfaces import QuotaLimit
+from ebbtide.declaration.catalog.gpu_direct import networks_of, vpcs_of
 from ebbtide.declaration.catalog.machines import DECLARED, quota_names
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
@@ -32,7 +33,7 @@ class Quota:
     Attributes:
         region: the region, or `global`.
         name: name in the cloud.
-        amount: vCPUs, accelerators, or GB of disks.
+        amount: vCPUs, accelerators, GB of disks, or networks.
         pools: pools that count towards it.
     """
 
@@ -45,12 +46,27 @@ class Quota:
 
 def quotas(pools: Iterable[ResolvedPool]) -> list[Quota]:
     """Return the quotas that pools need at their maximum node counts, in the order of first use."""
+    pools = tuple(pools)
     needs: dict[tuple[CloudKind, str, str], dict[str, int]] = {}
     for pool in pools:
         for region, name, amount in _of_pool(pool):
             if amount:
                 needs.setdefault((pool.site.cloud, region, name), {})[pool.name] = amount
-    return [Quota(*key, sum(by_pool.values()), tuple(by_pool)) for key, by_pool in needs.items()]
+    found = [Quota(*key, sum(by_pool.values()), tuple(by_pool)) for key, by_pool in needs.items()]
+    return [*found, *_networks(pools)]
+
+
+def _networks(pools: Iterable[ResolvedPool]) -> Iterator[Quota]:
+    """Yield the quotas of GPU networks, which pools share, of a project (Compute Engine docs,
+    allocation-quotas; VPC docs, quota, 2026)."""
+    names = tuple(pool.name for pool in pools if pool.gpu_direct is not None)
+    networks = networks_of(pool.gpu_direct for pool in pools)
+    vpcs = vpcs_of(networks)
+    firewalls = sum(vpc[0].mode == "NetDevice" for vpc in vpcs.values())
+    amounts = {"NETWORKS": len(vpcs), "SUBNETWORKS": len(networks), "FIREWALLS": firewalls}
+    for name, amount in amounts.items():
+        if amount:
+            yield Quota(CloudKind.GKE, GLOBAL, name, amount, names)
 
 
 def without_quota(pools: Iterable[ResolvedPool]) -> tuple[str, ...]:

@@ -1,11 +1,12 @@
 """The placement profile of a declaration, and names and addresses of its teams' storage."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Final, assert_never
 from urllib.parse import quote
 
 from ebbtide.declaration.catalog.accelerators import default_image, resource_name
+from ebbtide.declaration.catalog.gpu_direct import pod_needs
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import Preemptible, Spot
 from ebbtide.declaration.model.cloud import Aks, Gke
@@ -19,6 +20,7 @@ from ebbtide.placement.profile import (
     PRIORITIES,
     UNCONFIGURED,
     AcceleratorProfile,
+    GpuDirectProfile,
     LocalQueueProfile,
     LogsProfile,
     MatchExpression,
@@ -81,6 +83,12 @@ def _price(pool: ResolvedPool) -> PriceProfile:
     )
 
 
+def _gpu_direct(pool: ResolvedPool) -> GpuDirectProfile | None:
+    if pool.gpu_direct is None or pool.hardware is None:
+        return None
+    return GpuDirectProfile(pool.gpu_direct, **asdict(pod_needs(pool.gpu_direct, pool.hardware.family)))
+
+
 def pool_profile(pool: ResolvedPool, queues: tuple[Queue, ...]) -> PoolProfile:
     """Return the profile of a pool."""
     derived, offer = pool.labels_and_taints, pool.offered
@@ -102,6 +110,7 @@ def pool_profile(pool: ResolvedPool, queues: tuple[Queue, ...]) -> PoolProfile:
         queues=tuple(queue.name for queue in queues if pool.name in queue.pools),
         price=_price(pool),
         image=default_image(pool.accelerator_type, pool.architecture),
+        gpu_direct=_gpu_direct(pool),
     )
 
 

@@ -23,8 +23,9 @@ _WEBHOOK: Final = "-webhook-service"
 FAIR_SHARING: Final[Mapping[str, Any]] = {
     "preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 }
-UNCOUNTED: Final = ("ephemeral-storage",)
-"""Resources that no flavor has: work that requests one would never be admitted."""
+_UNCOUNTED: Final = ("ephemeral-storage",)
+_INTERFACES: Final = "networking.gke.io.networks"
+"""Resources that GKE adds to pods with several interfaces (GKE docs, multinetwork-gke, 2026)."""
 
 _BASE = timedelta(minutes=30)
 _FROM_ZERO = timedelta(hours=1)
@@ -40,6 +41,11 @@ def frameworks(declaration: Cluster) -> list[str]:
     if declaration.addons.kueue is not None:
         enabled += declaration.addons.kueue.frameworks
     return list(dict.fromkeys(enabled))
+
+
+def uncounted(declaration: Cluster) -> tuple[str, ...]:
+    """Return the prefixes of resources that no flavor has: work that requests one would never be admitted."""
+    return (*_UNCOUNTED, *([_INTERFACES] if declaration.gpu_networks else []))
 
 
 def wait_for_pods(declaration: Cluster) -> timedelta:
@@ -161,7 +167,7 @@ def differences(
     yield from _waiting(cluster, settings, version)
     yield from _namespaces(cluster, settings)
     excluded = part(settings, "resources").get("excludeResourcePrefixes") or ()
-    for name in UNCOUNTED:
+    for name in uncounted(cluster):
         if not any(name.startswith(str(prefix)) for prefix in excluded):
             yield _warned(
                 "resources.excludeResourcePrefixes",

@@ -101,6 +101,27 @@ class AcceleratorProfile:
 
 
 @dataclass(frozen=True, slots=True)
+class GpuDirectProfile:
+    """Additions to a pod that uses all GPUs of a node, for GPUDirect.
+
+    Attributes:
+        strategy: `rdma` or `tcpxo`.
+        annotations: annotations of the pod: its network interfaces.
+        env: environment variables of its container, for NCCL.
+        init_containers: sidecars.
+        volumes: volumes of the pod.
+        mounts: mounts of its container.
+    """
+
+    strategy: str
+    annotations: dict[str, str]
+    env: dict[str, str]
+    init_containers: tuple[dict[str, Any], ...] = ()
+    volumes: tuple[dict[str, Any], ...] = ()
+    mounts: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class PriceProfile:
     """The list price of a node at its pool's capacity type, before discounts and tax.
 
@@ -141,6 +162,7 @@ class PoolProfile:
         queues: queues that use it.
         price: price of a node; unknown in a profile of version 1.
         image: default image of work on it, pinned by digest; empty for none.
+        gpu_direct: additions to pods for GPUDirect; None for a pool without it.
     """
 
     name: str
@@ -160,6 +182,7 @@ class PoolProfile:
     queues: tuple[str, ...]
     price: PriceProfile = PriceProfile()
     image: str = ""
+    gpu_direct: GpuDirectProfile | None = None
 
     @property
     def architecture(self) -> str:
@@ -461,6 +484,9 @@ def _pool(data: Mapping[str, Any]) -> PoolProfile:
     plain["price"] = PriceProfile(
         **_known(PriceProfile, {**price, "without": tuple(price.get("without", ()))})
     )
+    if direct := data.get("gpu_direct"):
+        lists = {name: tuple(direct.get(name, ())) for name in ("init_containers", "volumes", "mounts")}
+        plain["gpu_direct"] = GpuDirectProfile(**_known(GpuDirectProfile, {**direct, **lists}))
     return PoolProfile(**plain)
 
 

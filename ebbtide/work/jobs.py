@@ -127,7 +127,13 @@ def _rules(task: Task, fail: str) -> list[Manifest]:
 def _pod(task: Task, placement: Placement) -> Manifest:
     # The time limit is the pod's, not the Job's, which would include the wait for a node.
     limit = task.max_run_seconds
-    volumes = [*pod_volumes(placement.mounts), *memory_volumes(task), *secret_volumes(task.secret_volumes)]
+    direct = placement.gpu_direct
+    volumes = [
+        *pod_volumes(placement.mounts),
+        *memory_volumes(task),
+        *secret_volumes(task.secret_volumes),
+        *(direct.volumes if direct else ()),
+    ]
     pull = image_pull_references(task.image_pull_secrets)
     # Cloud identities need no token of the Kubernetes API: GKE has its metadata server, and on AKS a webhook
     # mounts a separate token (Azure/azure-workload-identity, pkg/webhook/webhook.go, 2026).
@@ -143,6 +149,7 @@ def _pod(task: Task, placement: Placement) -> Manifest:
         **({"imagePullSecrets": pull} if pull else {}),
         "securityContext": pod_security(task),
         **placement.pod,
+        **({"initContainers": list(direct.init_containers)} if direct and direct.init_containers else {}),
         "containers": [_container(task, placement)],
         **({"volumes": volumes} if volumes else {}),
     }
@@ -158,17 +165,26 @@ def _container(task: Task, placement: Placement) -> Manifest:
         for kind, amounts in (("requests", requests), ("limits", limits))
     }
     mounts = [mount.manifest() for mount in placement.mounts]
+    direct = placement.gpu_direct
     outputs = [{"name": OUTPUTS, "value": task.outputs}] if task.outputs else []
     parts: Manifest = {
         "command": list(task.command),
         "args": list(task.args),
         "env": [
-            *({"name": name, "value": value} for name, value in task.env.items()),
+            *(
+                {"name": name, "value": value}
+                for name, value in {**(direct.env if direct else {}), **task.env}.items()
+            ),
             *outputs,
             *secret_variables(task.secret_env),
         ],
         "resources": {kind: amounts for kind, amounts in resources.items() if amounts},
-        "volumeMounts": [*mounts, *memory_mounts(task), *secret_mounts(task.secret_volumes)],
+        "volumeMounts": [
+            *mounts,
+            *memory_mounts(task),
+            *secret_mounts(task.secret_volumes),
+            *(direct.mounts if direct else ()),
+        ],
     }
     return {
         "name": CONTAINER,

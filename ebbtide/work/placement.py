@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ebbtide.clients.kubernetes.objects import part, parts
 from ebbtide.placement import PoolProfile, Profile, ProfileError, QueueProfile
-from ebbtide.placement.profile import PRIORITY_LABEL, QUEUE_LABEL, SAFE_TO_EVICT
+from ebbtide.placement.profile import PRIORITY_LABEL, QUEUE_LABEL, SAFE_TO_EVICT, GpuDirectProfile
 from ebbtide.text import several
 from ebbtide.values import durations, quantities
 from ebbtide.values.pod_requests import pod_requests
@@ -44,6 +44,7 @@ class Placement:
         mounts: volumes that outlive the pods.
         accelerator: the resource name of accelerators; empty if none are requested.
         pools: the pools whose nodes can run it; all pods run on one of them.
+        gpu_direct: additions for GPUDirect; None for pods that do not use it.
     """
 
     namespace: str
@@ -57,6 +58,7 @@ class Placement:
     mounts: tuple[Mount, ...] = ()
     accelerator: str = ""
     pools: tuple[PoolProfile, ...] = ()
+    gpu_direct: GpuDirectProfile | None = None
 
     @property
     def pod_metadata(self) -> dict[str, dict[str, str]]:
@@ -106,9 +108,12 @@ def place(profile: Profile, task: Task) -> Placement:
             "have none: name one with service_account (--service-account)."
         )
     problems.end()
+    direct = gpu_direct_of(placement.pools, task)
     return replace(
         placement,
+        gpu_direct=direct,
         pod_annotations={
+            **(direct.annotations if direct else {}),
             **(KEPT if task.keep_node else {}),
             **(BUCKET_MOUNTED if has_bucket_mount(profile.cloud, task) else {}),
         },
@@ -116,6 +121,16 @@ def place(profile: Profile, task: Task) -> Placement:
         service_account=account,
         mounts=mounts,
     )
+
+
+def gpu_direct_of(pools: Sequence[PoolProfile], task: Task) -> GpuDirectProfile | None:
+    """Return the additions for GPUDirect, of pods that use all GPUs of a node, whose NICs pods cannot share.
+
+    None for pods that may also run on a pool without these networks.
+    """
+    needs = [pool.gpu_direct for pool in pools]
+    whole = all(pool.accelerator and task.gpu_count == pool.accelerator.count for pool in pools)
+    return needs[0] if needs and whole and all(item == needs[0] for item in needs) else None
 
 
 def _known(profile: Profile) -> str:

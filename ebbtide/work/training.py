@@ -6,7 +6,7 @@ SDK has as options (kubeflow 0.5.0). The SDK starts and follows the job.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final, TypedDict, Unpack
 
@@ -77,6 +77,7 @@ class TrainPlacement:
         resources: requests of each pod; `resources_per_node` of the SDK's trainers.
         namespace: namespace of the job; empty for the SDK's.
         env: environment variables of the training container, from Secrets.
+        variables: its other environment variables, for GPUDirect; `env` of the SDK's trainers.
         pods: patches of the pods' template, by the name of the runtime's replicated job.
     """
 
@@ -87,6 +88,7 @@ class TrainPlacement:
     annotations: dict[str, str]
     env: list[Manifest]
     pods: dict[str, Manifest]
+    variables: dict[str, str] = field(default_factory=dict[str, str])
 
     def options(self) -> list[Any]:
         """Return the options for `TrainerClient().train(options=…)`. All patches of the SDK have the same
@@ -146,8 +148,9 @@ class TrainPlacement:
             if part
         }
         trainer: Manifest = {"numNodes": self.nodes}
-        if self.env:
-            trainer["env"] = self.env
+        if self.env or self.variables:
+            variables = [{"name": name, "value": value} for name, value in self.variables.items()]
+            trainer["env"] = [*variables, *self.env]
         if self.resources:
             trainer["resourcesPerNode"] = {"requests": self.resources, "limits": self.resources}
         spec: Manifest = {"trainer": trainer}
@@ -189,6 +192,10 @@ def train_job(
         raise problems.error(*error.problems) from None
     check_capacity(placement.pools, task, nodes, problems)
     problems.end()
+    direct = placement.gpu_direct
+    if direct and direct.init_containers:  # A patch of the runtime adds no container.
+        rest = {key: text for key, text in placement.pod_annotations.items() if key not in direct.annotations}
+        placement, direct = replace(placement, pod_annotations=rest, gpu_direct=None), None
     template = {"metadata": placement.pod_metadata, "spec": placement.pod | _pod_of(task)}
     pod = {key: part for key, part in template.items() if part}
     return TrainPlacement(
@@ -199,6 +206,7 @@ def train_job(
         annotations=placement.annotations,
         env=secret_variables(task.secret_env),
         pods=dict.fromkeys(jobs, pod) if pod else {},
+        variables=dict(direct.env) if direct else {},
     )
 
 

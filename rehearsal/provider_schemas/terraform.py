@@ -20,6 +20,7 @@ _NODES: Final = f"{_SERVICES}/container/resource_container_node_pool.go"
 
 _SCHEMAS: Final = """
 artifactregistry/repository:Repository resource_artifact_registry_repository.go:ResourceArtifactRegistryRepository
+compute/firewall:Firewall resource_compute_firewall.go:ResourceComputeFirewall
 compute/futureReservation:FutureReservation resource_compute_future_reservation.go:ResourceComputeFutureReservation
 compute/network:Network resource_compute_network.go:ResourceComputeNetwork
 compute/router:Router resource_compute_router.go:ResourceComputeRouter

@@ -10,7 +10,7 @@ from tests.contract.flips import (
     flip,
     with_value,
 )
-from tests.declarations import AKS, GKE, changed
+from tests.declarations import AKS, GKE, changed, only
 
 VPC = {"vpc": "theirs", "subnet": "theirs", "podsRange": "p", "servicesRange": "s"}
 COMMITMENT = {"machines": "e2-standard-4", "count": 2, "usdPerHour": 0.1}
@@ -85,6 +85,12 @@ GKE_CLOUD = [
     flip("GkeNetwork.vpc", GKE_VPC, "cloud.network.vpc", "other"),
     flip("GkeNetwork.subnet", GKE_VPC, "cloud.network.subnet", "other"),
     flip("GkeNetwork.pods_range", GKE_VPC, "cloud.network.podsRange", "other"),
+    flip(
+        "GkeNetwork.gpus",
+        only(GKE, machine="a3-megagpu-8g", gpuDirect="tcpxo"),
+        "cloud.network.gpus",
+        "172.20.0.0/16",
+    ),
     flip("GkeNetwork.services_range", GKE_VPC, "cloud.network.servicesRange", "other"),
     flip("Gke.keys", GKE, "cloud.keys", {"secrets": f"{RING}/secrets"}),
     flip("GkeKeys.secrets", GKE, "cloud.keys", {"secrets": f"{RING}/secrets"}),

@@ -6,6 +6,7 @@ from tests.contract.flips import AKS_CPU, AKS_SPOT, GKE_CPU, GKE_EXISTING, GKE_G
 from tests.declarations import AKS, GKE, Declaration, changed, only
 
 GKE_QUEUED = only(GKE, machine="a2-highgpu-1g", capacity="queued")
+GKE_RDMA = only(GKE, machine="a3-ultragpu-8g", zones=["us-central1-a"], capacity="spot")
 TIME = {"gpuSharingStrategy": "time-sharing"}
 MPS = {"gpuSharingStrategy": "mps", "maxSharedClientsPerGpu": 2}
 GROUP = (
@@ -142,6 +143,7 @@ GKE_POOL = [
         [{"diskImage": "global/images/a"}],
     ),
     work("Pool.gvnic", GKE_CPU, "gvnic", True),  # noqa: FBT003 - a value of the declaration
+    work("Pool.gpu_direct", GKE_RDMA, "gpuDirect", "rdma"),
     work("Pool.threads_per_core", GKE_CPU, "threadsPerCore", 1),
     work("Pool.tpu_topology", only(GKE, machine="ct5lp-hightpu-4t", nodes={}), "tpuTopology", "4x4", "2x4"),
     work("Pool.shutdown_grace", GKE_SPOT, "shutdownGrace", "120s"),

@@ -85,7 +85,13 @@ def _inputs(pools: list[ResolvedPool]) -> dict[str, Any]:
     def program() -> None:
         for number, pool in enumerate(unique.values()):
             if pool.site.cloud is CloudKind.GKE:
-                own = gke.NodePoolArgs(pool=pool, site=pool.site, cluster="train", project="acme-ml")
+                own = gke.NodePoolArgs(
+                    pool=pool,
+                    site=pool.site,
+                    cluster="train",
+                    project="acme-ml",
+                    interfaces=(gke.Interface("vpc1", "vpc1"),),
+                )
                 gke.NodePool(f"pool-{number}", own)
             else:
                 args = aks.NodePoolArgs(pool=pool, site=pool.site, cluster="train", resource_group="train")

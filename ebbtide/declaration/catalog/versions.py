@@ -34,6 +34,35 @@ PINS = {
     "gke-queued-provisioning": Pin("1.32.2-gke.1652000", "2026-04-08", "GKE docs, provisioningrequest"),
     "gke-tpu-flex-start": Pin("1.33.0-gke.1712000", "2026-06-09", "GKE docs, dws-flex-start-training"),
     "gke-shutdown-grace": Pin("1.35.0-gke.1171000", "2026-08", "GKE docs, spot-vms; pulumi-gcp 10.2.0"),
+    "gke-gpudirect-tcpxo": Pin(
+        "1.28.9-gke.1250000", "2026", "GKE docs, gpus: NVIDIA H100 Mega; gpu-bandwidth-gpudirect-tcpx"
+    ),
+    "gke-gpudirect-rdma": Pin(
+        "1.31.4-gke.1183000", "2026", "AI Hypercomputer docs: A3 Ultra, GPUDirect RDMA"
+    ),
+    "gke-gpudirect-rdma-a4": Pin("1.32.2-gke.1475000", "2026", "AI Hypercomputer docs: A4, GPUDirect RDMA"),
+    "nccl-gib": Pin(
+        "v1.1.1",
+        "2026-06",
+        "GoogleCloudPlatform/container-engine-accelerators@992db812, gpudirect-rdma",
+        package="docker:us-docker.pkg.dev/gce-ai-infra/gpudirect-gib/nccl-plugin-gib",
+    ),
+    "nccl-tcpxo": Pin(
+        "v1.0.15",
+        "2026-01-09",
+        "GoogleCloudPlatform/container-engine-accelerators@992db812, gpudirect-tcpxo/README.md",
+        package="docker:us-docker.pkg.dev/gce-ai-infra/gpudirect-tcpxo/nccl-plugin-gpudirecttcpx-dev",
+    ),
+    "tcpxo-daemon": Pin(
+        "v1.0.21",
+        "2026-01-09",
+        "GoogleCloudPlatform/container-engine-accelerators@992db812, gpudirect-tcpxo/README.md",
+    ),
+    "nri-device-injector": Pin(
+        "sha256:6e79483d52abdc28454bf186320b10a56b0f117a10e8d65d5c74dbb821a76970",
+        "2026-06",
+        "GoogleCloudPlatform/container-engine-accelerators@992db812, nri_device_injector",
+    ),
     "gke-pause": Pin(
         "3.8@sha256:880e63f94b145e46f1b1082bb71b85e21f16b99b180b9996407d61240ceb9830",
         "2026-06",

@@ -121,6 +121,9 @@ class GkeNetwork(Declared):
     """Range of the pods' addresses (CIDR)."""
     services: str = "10.8.0.0/20"
     """Range of the services' addresses (CIDR)."""
+    gpus: str = "192.168.0.0/16"
+    """Range of the NICs of pools with `gpuDirect` (CIDR); each of their networks has a 32nd of it. Fixed when
+    the first such pool is created."""
     vpc: str | None = None
     """An existing VPC: its name or self link. It requires `subnet` and `podsRange`."""
     subnet: str | None = None

@@ -9,6 +9,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from ebbtide.declaration.catalog.accelerators import vendor
+from ebbtide.declaration.catalog.gpu_direct import GpuNetwork, networks_of
 from ebbtide.declaration.catalog.machines import AMD64
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.cloud_kind import CloudKind
@@ -116,6 +117,22 @@ class Cluster(Declared):
     def gpu_pools(self) -> tuple[ResolvedPool, ...]:
         """The pools whose nodes have NVIDIA's GPUs."""
         return tuple(pool for pool in self.resolved_pools if pool.has_gpus and not pool.has_amd_gpus)
+
+    @property
+    def gpu_networks(self) -> tuple[GpuNetwork, ...]:
+        """The networks of GPU NICs that its pools with GPUDirect need."""
+        return networks_of(pool.gpu_direct for pool in self.pools)
+
+    @property
+    def gpu_zone(self) -> str:
+        """Zone of its pools with GPUDirect-RDMA; empty for none."""
+        zones = (
+            zone
+            for pool in self.pools
+            if pool.gpu_direct == "rdma"
+            for zone in pool.zones or (self.cloud.location,)
+        )
+        return next(zones, "")
 
     @property
     def driver_pools(self) -> tuple[ResolvedPool, ...]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
+from ebbtide.declaration.catalog.gpu_direct import Strategy
 from ebbtide.declaration.catalog.machines import spelled
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.base import (
@@ -343,6 +344,19 @@ class Pool(Declared):
         only_gke("AKS enables accelerated networking on every machine that supports it."),
     ] = None
     """GKE: Google's virtual network interface. Default: true on the series that require it."""
+    gpu_direct: Annotated[
+        Strategy | None,
+        gke_fixed("networkConfig.additionalNodeNetworkConfigs"),
+        only_gke(
+            "RDMA over InfiniBand on AKS' ND sizes needs NVIDIA's network operator, which Ebbtide does not "
+            "install.",
+            "Remove gpuDirect, install the operator yourself, and request its resource in your manifests.",
+            "Azure/AKS, website/blog, infiniband-on-aks (2025-04-11)",
+        ),
+    ] = None
+    """GKE: a network for each GPU's NIC, with NCCL's plugin, for traffic between nodes: `tcpxo` on A3 Mega,
+    `rdma` on A3 Ultra and A4. Work that requests all GPUs of a node uses it. Fixed when the pool is
+    created."""
     threads_per_core: Annotated[
         Literal[1, 2] | None,
         gke_fixed("nodeConfig.advancedMachineFeatures.threadsPerCore"),

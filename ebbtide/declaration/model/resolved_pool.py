@@ -34,6 +34,10 @@ NO_PLUGIN_LABEL: Final = "gke-no-default-nvidia-gpu-device-plugin"
 
 NO_ADDONS: Final = Addons()
 _WORK_DISK_GIB: Final = 100
+_GPU_DIRECT_DAEMONS: Final = {
+    "rdma": ("gpu-direct-rdma-node",),
+    "tcpxo": ("gpu-direct-tcpxo-node", "gpu-direct-injector-node"),
+}
 
 
 class ResolvedPool(Pool):
@@ -201,6 +205,7 @@ class ResolvedPool(Pool):
         items = (
             CLOUD_SPECS[self.site.cloud].node_footprint,
             *self._gpu_daemons,
+            *_GPU_DIRECT_DAEMONS.get(self.gpu_direct or "", ()),
             *(item for add_on in self.addons.declared if has_footprint(item := f"{add_on.spec.name}-node")),
         )
         total = Resources(0, 0)

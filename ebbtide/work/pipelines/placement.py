@@ -8,7 +8,7 @@ from ebbtide.placement import LogsProfile, PoolProfile, Profile, ProfileError, Q
 from ebbtide.values import durations
 from ebbtide.work.errors import Problems
 from ebbtide.work.pipelines.steps import RequirementFields, Requirements, Step, faults_of, limit, requirements
-from ebbtide.work.placement import place
+from ebbtide.work.placement import gpu_direct_of, place
 
 if TYPE_CHECKING:
     from kfp.dsl import PipelineTask
@@ -75,6 +75,7 @@ def use_pool(
     limit(step, needs, resources[0] if needed.gpus else "")
     step.tolerate(dict.fromkeys(toleration for item in pools for toleration in item.tolerations))
     step.lead(first.affinity, None if hard else WEIGHT)
+    step.attach(gpu_direct_of(pools, needed.task(pool=first.name)))
     warn(step, pools, needed)
     return task
 
@@ -237,5 +238,6 @@ def use_queue(
     limit(step, needs, placement.accelerator)
     step.label(placement.labels)
     step.annotate(placement.annotations)
+    step.attach(placement.gpu_direct)
     warn(step, placement.pools, needed)
     return task

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from ebbtide.placement import MatchExpression, Toleration
+from ebbtide.placement.profile import GpuDirectProfile
 from ebbtide.text import install_command
 from ebbtide.work.arguments import memory_bytes, seconds
 from ebbtide.work.errors import Problems, WorkloadError
@@ -145,6 +146,13 @@ class Step:
 
         for key, value in annotations.items():
             kubernetes.add_pod_annotation(self.task, key, value)
+
+    def attach(self, direct: GpuDirectProfile | None) -> None:
+        """Add the interfaces and variables of GPUDirect; a step has no sidecar, so none for TCPXO."""
+        if direct and not direct.init_containers:
+            self.annotate(direct.annotations)
+            for name, value in direct.env.items():
+                self.task.set_env_variable(name, value)
 
     def read_secret(self, secret: str, key: str, variable: str) -> None:
         """Set an environment variable from a key of a Secret."""

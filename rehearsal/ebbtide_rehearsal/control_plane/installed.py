@@ -259,6 +259,24 @@ _OPERATORS: Final[Mapping[str, Schema]] = {
 }
 _SPECS: Final[Mapping[str, Mapping[tuple[str, str], Schema]]] = {
     "gke": {
+        ("networking.gke.io", "GKENetworkParamSet"): _object(
+            vpc=_TEXT,
+            vpcSubnet=_TEXT,
+            deviceMode={"type": "string", "enum": ["DPDK-VFIO", "NetDevice", "RDMA"]},
+            podIPv4Ranges=_ANYTHING,
+            networkAttachment=_TEXT,
+        ),
+        ("networking.gke.io", "Network"): _with(
+            ("type",),
+            _object(
+                type={"type": "string", "enum": ["L2", "L3", "Device"]},
+                parametersRef=_with(
+                    ("group", "kind", "name"), _object(group=_TEXT, kind=_TEXT, name=_TEXT, namespace=_TEXT)
+                ),
+                routes=_ANYTHING,
+                dnsConfig=_ANYTHING,
+            ),
+        ),
         ("monitoring.googleapis.com", "PodMonitoring"): _with(
             ("selector", "endpoints"),
             _object(
@@ -276,7 +294,7 @@ _SPECS: Final[Mapping[str, Mapping[tuple[str, str], Schema]]] = {
                 ),
                 targetLabels=_ANYTHING,
             ),
-        )
+        ),
     },
     "aks": {
         ("azmonitoring.coreos.com", "PodMonitor"): _with(
@@ -301,7 +319,8 @@ _SPECS: Final[Mapping[str, Mapping[tuple[str, str], Schema]]] = {
 
 
 def definitions(cloud: str) -> Iterator[Schema]:
-    """Yield the CRDs of a cloud's managed Prometheus."""
+    """Yield the CRDs of a cloud's managed Prometheus, and on GKE of multi-networking
+    (GoogleCloudPlatform/gke-networking-api 0.2.11, config/crds)."""
     for (group, kind), spec in _SPECS[cloud].items():
         plural = f"{kind.lower()}s"
         root = {"type": "object", "required": ["spec"], "properties": {"spec": spec, "status": _ANYTHING}}
@@ -317,7 +336,7 @@ def definitions(cloud: str) -> Iterator[Schema]:
                     "plural": plural,
                     "singular": kind.lower(),
                 },
-                "scope": "Namespaced",
+                "scope": "Cluster" if group == "networking.gke.io" else "Namespaced",
                 "versions": [
                     {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": root}}
                 ],

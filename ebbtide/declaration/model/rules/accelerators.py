@@ -34,8 +34,10 @@ from ebbtide.declaration.model.rules.rule import (
     PoolIn,
     Severity,
     cluster_rule,
+    confined_teams,
     pool_rule,
     pools_of,
+    privileged,
     service_name,
 )
 from ebbtide.text import and_list, did_you_mean, or_list, several
@@ -342,20 +344,15 @@ def _mps_in_teams(cluster: Cluster) -> Iterator[Fault]:
         and pool.accelerator.gpu_sharing_config is not None
         and pool.accelerator.gpu_sharing_config.gpu_sharing_strategy == "mps"
     }
-    for number, team in enumerate(cluster.teams):
-        used = [queue for queue in cluster.resolved_queues if team.queues_used(queue.name)]
-        pools = sorted({pool for queue in used for pool in queue.pools} & mps)
-        if pools and team.pod_security in ("baseline", "restricted"):
-            yield Fault(
-                f"teams[{number}]",
-                f"The team {team.name} has a queue for {and_list(pools)}, whose GPUs are shared by MPS, and "
-                f"its namespace enforces the Pod Security Standard {team.pod_security}.",
-                "MPS needs hostIPC: true, which that standard forbids, so no pod of the team could use "
-                "such a GPU.",
-                "Write gpuSharingStrategy: time-sharing on the pool, or namespace: {name: "
-                f"{team.namespace_name}, podSecurity: privileged}} if the team may have root access to its "
-                "nodes.",
-            )
+    for path, team, pools in confined_teams(cluster, mps):
+        yield Fault(
+            path,
+            f"The team {team.name} has a queue for {and_list(pools)}, whose GPUs are shared by MPS, and "
+            f"its namespace enforces the Pod Security Standard {team.pod_security}.",
+            "MPS needs hostIPC: true, which that standard forbids, so no pod of the team could use such a "
+            "GPU.",
+            f"Write gpuSharingStrategy: time-sharing on the pool, or {privileged(team)}.",
+        )
 
 
 @cluster_rule(

@@ -4,10 +4,12 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from functools import partial
 from operator import attrgetter
 from typing import assert_never
 
 from ebbtide.declaration.catalog.clouds import account_host
+from ebbtide.declaration.catalog.gpu_direct import VERSIONS
 from ebbtide.declaration.catalog.versions import PINS, kubernetes_versions
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.base import Declared
@@ -253,6 +255,11 @@ def _scheduled(pool: PoolIn) -> bool:
     return isinstance(pool.pool.capacity, FlexStart | Queued)
 
 
+def _has_gpu_direct(family: str, pool: PoolIn) -> bool:
+    machine = pool.machine
+    return pool.pool.gpu_direct is not None and machine is not None and machine.family == family
+
+
 NEEDED = (
     Needed(
         what="queued provisioning and flex-start",
@@ -265,6 +272,15 @@ NEEDED = (
         field="capacity",
         is_requested=lambda pool: _scheduled(pool) and pool.resolved.has_tpus,
         pin="gke-tpu-flex-start",
+    ),
+    *(
+        Needed(
+            what=f"GPUDirect on machines of series {family}",
+            field="gpuDirect",
+            is_requested=partial(_has_gpu_direct, family),
+            pin=pin,
+        )
+        for family, pin in VERSIONS.items()
     ),
     Needed(
         what="extended shutdown grace for spot nodes",

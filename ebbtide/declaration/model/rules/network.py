@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import cast
 
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
+from ebbtide.declaration.catalog.gpu_direct import SUBNET_BITS
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cloud import Aks, AksNetwork, GkeNetwork
 from ebbtide.declaration.model.cluster import Cluster
@@ -62,7 +63,12 @@ addresses, used privately."""
 
 _PREFIXES: Mapping[CloudKind, Mapping[str, tuple[int, int]]] = {
     # Of a subnet and its secondary ranges that are not managed by GKE.
-    CloudKind.GKE: {"nodes": (8, 29), "pods": (9, 24), "services": (16, 28)},
+    CloudKind.GKE: {
+        "nodes": (8, 29),
+        "pods": (9, 24),
+        "services": (16, 28),
+        "gpus": (8, 29 - SUBNET_BITS),
+    },
     CloudKind.AKS: {
         "nodes": (8, 29),  # A subnet's, in the FAQ of virtual networks.
         "pods": (0, 24),  # A node takes a /24 (concepts-network-azure-cni-overlay.md).
@@ -114,22 +120,25 @@ def _unparsed(path: str, text: str) -> Fault:
     )
 
 
-def _ranges(network: GkeNetwork | AksNetwork) -> dict[str, str]:
-    """Return the declared ranges by field; none of the nodes for a network that the stack does not create."""
+def _ranges(cluster: Cluster) -> dict[str, str]:
+    """Return the declared ranges by field; none of the nodes for a network that the stack does not create,
+    nor of GPU NICs that no pool has."""
+    network = cluster.cloud.network
+    gpus = {"gpus": network.gpus} if isinstance(network, GkeNetwork) and cluster.gpu_networks else {}
     match network:
         case GkeNetwork(vpc=None):
-            return {"nodes": network.nodes, "pods": network.pods, "services": network.services}
+            return {"nodes": network.nodes, "pods": network.pods, "services": network.services, **gpus}
         case AksNetwork(subnet=None, managed=False):
             return {"nodes": network.nodes, "pods": network.pods, "services": network.services}
         case AksNetwork():
             return {"pods": network.pods, "services": network.services}
         case _:
-            return {}
+            return gpus
 
 
 @cluster_rule("valid IPv4 ranges", _CIDR_SOURCE)
 def _ranges_parse(cluster: Cluster) -> Iterator[Fault]:
-    for field, text in _ranges(cluster.cloud.network).items():
+    for field, text in _ranges(cluster).items():
         if _parsed(text) is None:
             yield _unparsed(f"{_PATH}.{field}", text)
     for index, text in enumerate(cluster.cloud.access.networks):
@@ -170,7 +179,7 @@ def _managed(cluster: Cluster) -> Iterator[Fault]:
 
 @cluster_rule("no overlapping ranges", _CIDR_SOURCE)
 def _no_overlap(cluster: Cluster) -> Iterator[Fault]:
-    ranges = _ranges(cluster.cloud.network)
+    ranges = _ranges(cluster)
     parsed = {field: network for field, text in ranges.items() if (network := _parsed(text))}
     for (left, first), (right, second) in combinations(parsed.items(), 2):
         if first.overlaps(second):
@@ -208,7 +217,7 @@ def _existing_vpc_is_whole(cluster: Cluster) -> Iterator[Fault]:
 @cluster_rule("supported range size", f"{_ALIAS_IPS}; {_AKS_PLANNING}; {_AKS_OVERLAY}; {_VIRTUAL_NETWORK}")
 def _sizes(cluster: Cluster) -> Iterator[Fault]:
     prefixes = _PREFIXES[cluster.site.cloud]
-    for field, text in _ranges(cluster.cloud.network).items():
+    for field, text in _ranges(cluster).items():
         parsed = _parsed(text)
         if parsed is None:
             continue
@@ -234,7 +243,7 @@ def _reserved(cluster: Cluster) -> Iterator[Fault]:
     reserved = {
         IPv4Network(text): owner for owner, texts in _RESERVED[cluster.site.cloud].items() for text in texts
     }
-    for field, text in _ranges(cluster.cloud.network).items():
+    for field, text in _ranges(cluster).items():
         parsed = _parsed(text)
         taken = next((own for own in reserved if parsed is not None and parsed.overlaps(own)), None)
         if taken is not None:
@@ -254,7 +263,7 @@ def _reserved(cluster: Cluster) -> Iterator[Fault]:
     CloudKind.GKE,
 )
 def _spans(cluster: Cluster) -> Iterator[Fault]:
-    for field, text in _ranges(cluster.cloud.network).items():
+    for field, text in _ranges(cluster).items():
         parsed = _parsed(text)
         part = next((own for own in _PRIVATE if parsed is not None and parsed.supernet_of(own)), None)
         if part is not None and parsed != part:
@@ -284,14 +293,19 @@ def _nodes_for_pods(cluster: Cluster, pods: IPv4Network) -> int:
     severity=Severity.WARNED,
 )
 def _room_for_all_nodes(cluster: Cluster) -> Iterator[Fault]:
-    ranges = _ranges(cluster.cloud.network) if cluster.cloud.existing is None else {}
+    ranges = _ranges(cluster)
+    if cluster.cloud.existing is not None:
+        ranges = {field: text for field, text in ranges.items() if field == "gpus"}
     parsed = {field: network for field, text in ranges.items() if (network := _parsed(text))}
-    most = sum(pool.max_nodes for pool in cluster.resolved_pools)
     room = {field: network.num_addresses for field, network in parsed.items() if field == "nodes"}
     room = {field: max(0, count - _RESERVED_ADDRESSES[cluster.site.cloud]) for field, count in room.items()}
+    if "gpus" in parsed:
+        room["gpus"] = (parsed["gpus"].num_addresses >> SUBNET_BITS) - _RESERVED_ADDRESSES[CloudKind.GKE]
     if "pods" in parsed:
         room["pods"] = _nodes_for_pods(cluster, parsed["pods"])
     for field, nodes in room.items():
+        pools = (pool for pool in cluster.resolved_pools if field != "gpus" or pool.gpu_direct is not None)
+        most = sum(pool.max_nodes for pool in pools)
         if nodes < most:
             yield Fault(
                 f"{_PATH}.{field}",

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Generic, TypeVar
@@ -14,6 +15,7 @@ from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.declaration.model.site import Site
+from ebbtide.declaration.model.tenancy import Team
 
 
 class Severity(StrEnum):
@@ -108,6 +110,24 @@ def pools_of(cluster: Cluster) -> Iterator[PoolIn]:
     """Yield every pool of a declaration with its path."""
     for index, (pool, resolved) in enumerate(zip(cluster.pools, cluster.resolved_pools, strict=True)):
         yield PoolIn(pool, resolved, f"pools[{index}]")
+
+
+def confined_teams(cluster: Cluster, pools: AbstractSet[str]) -> Iterator[tuple[str, Team, list[str]]]:
+    """Yield the path of each team with a queue for one of these pools, the team and the pools, if its
+    namespace enforces a Pod Security Standard that forbids pods access to their node."""
+    for number, team in enumerate(cluster.teams):
+        used = [queue for queue in cluster.resolved_queues if team.queues_used(queue.name)]
+        names = sorted({name for queue in used for name in queue.pools} & pools)
+        if names and team.pod_security in ("baseline", "restricted"):
+            yield f"teams[{number}]", team, names
+
+
+def privileged(team: Team) -> str:
+    """Return the fix for a team whose pods need access to their node."""
+    return (
+        f"namespace: {{name: {team.namespace_name}, podSecurity: privileged}} if the team may have root "
+        "access to its nodes"
+    )
 
 
 KUEUE: Final = f"Kueue {PINS['kueue'].version}"

@@ -1,4 +1,4 @@
-"""Networks, subnetworks, and routers with their NAT gateways."""
+"""Networks, subnetworks, firewall rules, and routers with their NAT gateways."""
 
 import ipaddress
 from collections.abc import Iterator
@@ -9,7 +9,9 @@ from ebbtide_rehearsal.cloud.gcp.request import (
     CLUSTER,
     COMPUTE,
     FILESTORE,
+    FIREWALL,
     NETWORK,
+    NODE_POOL,
     ROUTER,
     ROUTER_NAT,
     SUBNETWORK,
@@ -31,9 +33,9 @@ from ebbtide_rehearsal.cloud.store import Resource
 
 def users_of_network(cloud: GoogleCloud, identity: str) -> Iterator[str]:
     """Yield the ids of resources in a network, in the API's order."""
-    for kind in (SUBNETWORK, ROUTER, CLUSTER):
+    for kind in (SUBNETWORK, FIREWALL, ROUTER, CLUSTER):
         for resource in cloud.of(kind):
-            if resource_id(inputs_of(resource).text("network")) == identity:
+            if _is(inputs_of(resource).text("network"), identity):
                 yield resource.id
     for resource in cloud.of(FILESTORE):
         for network in inputs_of(resource).parts("networks"):
@@ -42,6 +44,11 @@ def users_of_network(cloud: GoogleCloud, identity: str) -> Iterator[str]:
     for resource in cloud.store.resources("gcp"):  # such as firewall rules of the cluster's controllers
         if resource.type.startswith("compute#") and _network_of(resource) == identity:
             yield resource.id
+
+
+def _is(reference: str, identity: str) -> bool:
+    """Return whether a name, a path or a self link is that of a resource."""
+    return (resource_id(reference) or reference) in (identity, last(identity))
 
 
 def _network_of(resource: Resource) -> str:
@@ -90,15 +97,23 @@ def _overlap(request: Request) -> str | None:
     return None
 
 
+def _used(subnetwork: Resource, user: Resource) -> str:
+    using = api_error(
+        400,
+        f"The subnetwork resource '{subnetwork.id}' is already being used by '{user.id}'",
+        "resourceInUseByAnotherResource",
+    )
+    return f"Error when reading or editing Subnetwork: {using}"
+
+
 def _subnetwork_in_use(cloud: GoogleCloud, subnetwork: Resource) -> str | None:
     for cluster in cloud.of(CLUSTER):
         if resource_id(inputs_of(cluster).text("subnetwork")) == subnetwork.id:
-            using = api_error(
-                400,
-                f"The subnetwork resource '{subnetwork.id}' is already being used by '{cluster.id}'",
-                "resourceInUseByAnotherResource",
-            )
-            return f"Error when reading or editing Subnetwork: {using}"
+            return _used(subnetwork, cluster)
+    for pool in cloud.of(NODE_POOL):
+        for interface in inputs_of(pool).parts("networkConfig.additionalNodeNetworkConfigs"):
+            if _is(interface.text("subnetwork"), subnetwork.id):
+                return _used(subnetwork, pool)
     return None
 
 
@@ -149,6 +164,14 @@ KINDS: Final = (
         failing="Error creating Subnetwork",
         already_exists=already_exists("Subnetwork"),
         before_delete=_subnetwork_in_use,
+    ),
+    ResourceKind(
+        type=FIREWALL,
+        outputs=outputs_of,
+        autonamed="name",
+        rules=(Rule("existing network", "Compute API, firewalls.insert (2026)", no_network),),
+        failing="Error creating Firewall",
+        already_exists=already_exists("Firewall"),
     ),
     ResourceKind(
         type=ROUTER,

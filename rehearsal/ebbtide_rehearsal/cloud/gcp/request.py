@@ -20,6 +20,7 @@ CLOUD: Final = "gcp"
 """Package of the provider, under which the store has its resources."""
 
 NETWORK: Final = "gcp:compute/network:Network"
+FIREWALL: Final = "gcp:compute/firewall:Firewall"
 SUBNETWORK: Final = "gcp:compute/subnetwork:Subnetwork"
 FUTURE_RESERVATION: Final = "gcp:compute/futureReservation:FutureReservation"
 ROUTER: Final = "gcp:compute/router:Router"
