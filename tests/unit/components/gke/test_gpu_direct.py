@@ -102,8 +102,8 @@ def _job(declaration: Declaration, gpus: int) -> dict[str, Any]:
 
 
 def test_a_job_of_whole_nodes_attaches_to_the_networks() -> None:
-    """Pods that use all GPUs of a node have its interfaces and NCCL's settings, which the task's own variables
-    override; pods with fewer GPUs have none."""
+    """Pods that use all GPUs of a node have its interfaces and NCCL's settings, which the task's own
+    variables override; pods with fewer GPUs have none."""
     pod = _job(RDMA, 8)
     interfaces = json.loads(pod["metadata"]["annotations"]["networking.gke.io/interfaces"])
     assert [item["interfaceName"] for item in interfaces] == ["eth0", *(f"eth{n}" for n in range(2, 10))]
