@@ -5,10 +5,13 @@ from http import HTTPStatus
 
 import pytest
 
+from components.addons import gpu_direct
 from components.addons.monitors import monitors
 from ebbtide.clients.kubernetes import ApiError
 from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.declaration.model.declare import declare
+from ebbtide.placement.derive import profile
+from ebbtide.work import jobs
 from ebbtide.work.runs.code import DIRECTORY
 from ebbtide.work.runs.run import MANAGED_BY
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
@@ -46,6 +49,25 @@ def test_the_objects_of_metrics_are_accepted(control_plane: ControlPlane, base: 
     objects = monitors(declare(written))
     assert objects
     for item in objects:
+        wait(lambda item=item: _dry_run(control_plane, item), lambda created: created is not None)
+
+
+def test_the_objects_of_gpu_networks_are_accepted(control_plane: ControlPlane) -> None:
+    """The API server has every field of the networks and DaemonSets of pools with GPUDirect, and of Jobs with
+    their sidecar."""
+    machines = {"tcpxo": "a3-megagpu-8g", "rdma": "a3-ultragpu-8g"}
+    pools = [
+        {"name": strategy, "machine": machine, "gpuDirect": strategy, "capacity": "spot", "nodes": {"max": 2}}
+        for strategy, machine in machines.items()
+    ]
+    cluster = declare(changed(GKE, pools=[*GKE["pools"][:1], *pools]))
+    networks = list(gpu_direct.objects(cluster))
+    assert len(networks) == 2 * 17 + 3
+    work = [
+        jobs.job(profile(cluster), name=pool, image="train", pool=pool, gpus=8, namespace="default")
+        for pool in machines
+    ]
+    for item in (*networks, *work):
         wait(lambda item=item: _dry_run(control_plane, item), lambda created: created is not None)
 
 

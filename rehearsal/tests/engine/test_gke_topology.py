@@ -14,6 +14,7 @@ from ebbtide_rehearsal.cloud.gcp.seeding import seed_cluster
 from ebbtide_rehearsal.cloud.node_pools.machines import Machine, put
 from ebbtide_rehearsal.cloud.store import API_ERROR, NO_STOCK, InjectedFault, Store
 from rehearsal.tests.control_planes import FakeControlPlanes
+from rehearsal.tests.engine.any_objects import AnyObjects
 from rehearsal.tests.engine.running import Stack, running
 from rehearsal.tests.unit.gcp_cloud import CLUSTER_ID
 from tests.declarations import GKE, Declaration, pool
@@ -94,6 +95,26 @@ def test_it_comes_stays_changes_and_goes(rehearsed: Rehearsed, declared: Declara
     assert stack.destroy().steps == {"delete": MADE}
     assert rehearsed.store.resources() == []
     assert rehearsed.clusters.running == {}
+
+
+def test_gpu_networks_come_and_go_around_their_pool(tmp_path: Path, declared: Declaration) -> None:
+    """Networks of GPU NICs are created before the pool that uses them, on a cluster that exists, and deleted
+    after it; the cluster keeps multi-networking, and nothing is left at the end."""
+    store = Store(tmp_path / "cloud.sqlite")
+    providers = Gcp(store, FakeControlPlanes()), AnyObjects()
+    with running(tmp_path / "engine", store, *providers) as stack:
+        stack.declare(declared)
+        stack.up()
+        gpus = {"name": "h200", "machine": "a3-ultragpu-8g", "gpuDirect": "rdma", "nodes": {"max": 2}}
+        stack.declare(declared | {"pools": [*declared["pools"], {**gpus, "capacity": "spot"}]})
+        changed = stack.up().changed
+        assert changed["update"] == ["train-cluster"]
+        assert {"train-gpu-rdma", "train-gpu-rdma-7-subnet", "train-h200"} <= {*changed["create"]}
+        assert stack.up().changed == {}
+        stack.declare(declared)
+        assert stack.up().changed == {"delete": changed["create"]}
+        assert stack.destroy().steps == {"delete": MADE}
+        assert store.resources() == []
 
 
 @pytest.mark.long
