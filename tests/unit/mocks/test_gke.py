@@ -9,7 +9,7 @@ from components import gke
 from components.gke.artifacts import ArtifactBucket, ArtifactBucketArgs
 from ebbtide.declaration.model.cloud import GkeKeys
 from ebbtide.declaration.model.cluster import Cluster
-from ebbtide.declaration.model.pool import Taint
+from ebbtide.declaration.model.pool import Pool, Taint
 from ebbtide.declaration.model.tenancy import Registry
 from ebbtide.placement.derive import bucket_name
 from tests.unit.mocks.mocked import GKE, GKE_CLOUD, Mocks, team
@@ -41,6 +41,23 @@ def test_network() -> pulumi.Output[None]:
         assert names == ["pods", "services"]
 
     return pulumi.Output.all(network.pods_range, network.services_range).apply(check)
+
+
+def test_gpu_networks(mocks: Mocks) -> None:
+    """RDMA NICs share a VPC of the zone's network profile, which has no firewall rule; a gVNIC's has one."""
+    pool = Pool(name="h200", machine="a3-ultragpu-8g", gpu_direct="rdma", zones=["us-central1-a"])
+    declaration = GKE.model_copy(update={"pools": (*GKE.pools, pool)})
+
+    @pulumi.runtime.test
+    def program() -> None:
+        args = gke.GpuNetworksArgs(declaration=declaration, project="acme-ml", range="192.168.0.0/16")
+        assert len(gke.GpuNetworks("gpu", args).interfaces_of("rdma")) == 9
+
+    program()
+    profiles = [item.get("networkProfile", "") for item in mocks.of_type("gcp:compute/network:Network")]
+    assert profiles == ["", "projects/acme-ml/global/networkProfiles/us-central1-a-vpc-roce"]
+    (firewall,) = mocks.of_type("gcp:compute/firewall:Firewall")
+    assert firewall["network"] == f"{declaration.name}-gvnic-1"
 
 
 def test_identity(mocks: Mocks) -> None:
