@@ -46,12 +46,7 @@ def _no_resources(_team: Any) -> TeamResources:
 
 def test_addons(mocks: Mocks) -> None:
     """Every declared add-on is installed, and each team has a namespace."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        Addons("addons", AddonsArgs(declaration=GKE, create_resources=_no_resources))
-
-    program()
+    mocks.run(lambda: Addons("addons", AddonsArgs(declaration=GKE, create_resources=_no_resources)))
     made = {args.typ.rpartition(":")[2] for args in mocks.resources if args.typ.startswith("ebbtide:addons:")}
     assert made == {"Addons", "Trainer", "Kueue", "Katib", "Costs", "Pipelines", "Tenant", "Queues"}
 
@@ -67,12 +62,7 @@ def test_addons(mocks: Mocks) -> None:
 def test_drivers(mocks: Mocks, declaration: Cluster, name: str) -> None:
     """The DaemonSet of drivers or the device plugin runs on the GPU pools alone, and tolerates the taints of
     their nodes."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        Drivers("drivers", DriversArgs(declaration=declaration))
-
-    program()
+    mocks.run(lambda: Drivers("drivers", DriversArgs(declaration=declaration)))
     daemon_sets = {item["metadata"]["name"]: item for item in mocks.of_type("kubernetes:apps/v1:DaemonSet")}
     pod = daemon_sets[name]["spec"]["template"]["spec"]
     required = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
@@ -88,12 +78,7 @@ def test_drivers(mocks: Mocks, declaration: Cluster, name: str) -> None:
 
 def test_costs(mocks: Mocks) -> None:
     """The recorder runs every five minutes, one at a time, as an account that reads no Secrets."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        Costs("costs", AddOnArgs(declaration=GKE))
-
-    program()
+    mocks.run(lambda: Costs("costs", AddOnArgs(declaration=GKE)))
     (schedule,) = mocks.of_type("kubernetes:batch/v1:CronJob")
     assert (schedule["spec"]["schedule"], schedule["spec"]["concurrencyPolicy"]) == ("*/5 * * * *", "Forbid")
     roles = (*mocks.of_type(f"{_RBAC}:Role"), *mocks.of_type(f"{_RBAC}:ClusterRole"))
@@ -106,24 +91,14 @@ def test_costs(mocks: Mocks) -> None:
 
 def test_katib(mocks: Mocks) -> None:
     """Katib comes from its kustomization in the pinned version."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        Katib("katib", AddOnArgs(declaration=GKE))
-
-    program()
+    mocks.run(lambda: Katib("katib", AddOnArgs(declaration=GKE)))
     (objects,) = mocks.of_type(_KUSTOMIZATION)
     assert objects["directory"].endswith(f"?ref={PINS['katib'].commit}")
 
 
 def test_kueue(mocks: Mocks) -> None:
     """Kueue comes from its chart, with the declared number of replicas."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        Kueue("kueue", AddOnArgs(declaration=GKE))
-
-    program()
+    mocks.run(lambda: Kueue("kueue", AddOnArgs(declaration=GKE)))
     (chart,) = mocks.of_type(_CHART)
     assert chart["version"] == PINS["kueue"].version
     assert chart["values"]["controllerManager"]["replicas"] == 2
@@ -131,12 +106,7 @@ def test_kueue(mocks: Mocks) -> None:
 
 def test_pipelines(mocks: Mocks) -> None:
     """Kubeflow Pipelines comes from two kustomizations of the pinned version."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        Pipelines("pipelines", AddOnArgs(declaration=GKE))
-
-    program()
+    mocks.run(lambda: Pipelines("pipelines", AddOnArgs(declaration=GKE)))
     sources = [item["directory"] for item in mocks.of_type(_KUSTOMIZATION)]
     assert [source.rpartition("=")[2] for source in sources] == [PINS["pipelines"].commit] * 2
 
@@ -178,15 +148,8 @@ def test_queues(mocks: Mocks, declaration: Cluster, label: str) -> None:
 
 def test_tenant(mocks: Mocks) -> None:
     """A team's namespace holds the profile and a service account without a token."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        args = TenantArgs(
-            declaration=GKE, team=team(GKE), resources=_no_resources(None), profile=profile(GKE)
-        )
-        Tenant("vision", args)
-
-    program()
+    args = TenantArgs(declaration=GKE, team=team(GKE), resources=_no_resources(None), profile=profile(GKE))
+    mocks.run(lambda: Tenant("vision", args))
     (config_map,) = mocks.of_type("kubernetes:core/v1:ConfigMap")
     (account,) = mocks.of_type("kubernetes:core/v1:ServiceAccount")
     assert list(config_map["data"]) == ["profile.json"]
@@ -195,12 +158,7 @@ def test_tenant(mocks: Mocks) -> None:
 
 def test_trainer(mocks: Mocks) -> None:
     """Trainer comes from its chart, and its runtimes from its kustomization."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        Trainer("trainer", AddOnArgs(declaration=GKE))
-
-    program()
+    mocks.run(lambda: Trainer("trainer", AddOnArgs(declaration=GKE)))
     version = PINS["trainer"].version
     assert [chart["version"] for chart in mocks.of_type(_CHART)] == [version]
     (runtimes,) = mocks.of_type(_KUSTOMIZATION)
@@ -234,12 +192,7 @@ def test_existing_kueue(mocks: Mocks) -> None:
     mocks.existing["kubernetes:apps/v1:Deployment"] = {"spec": spec}
     mocks.existing["kubernetes:core/v1:ConfigMap"] = {"data": {CONFIG_KEY: yaml.safe_dump(config)}}
     declaration = declare(changed(GKE_EXISTING, addons={"kueue": {"existing": True}}))
-
-    @pulumi.runtime.test
-    def program() -> None:
-        ExistingAddOn("existing", ADD_ONS["kueue"].spec, declaration)
-
-    program()
+    mocks.run(lambda: ExistingAddOn("existing", ADD_ONS["kueue"].spec, declaration))
     assert mocks.read == [
         "resourceflavors.kueue.x-k8s.io",
         "ml/jobs-kueue-manager-config",
@@ -249,7 +202,7 @@ def test_existing_kueue(mocks: Mocks) -> None:
     config["integrations"]["frameworks"] = ["pod"]
     mocks.existing["kubernetes:core/v1:ConfigMap"] = {"data": {CONFIG_KEY: yaml.safe_dump(config)}}
     with pytest.raises(ExistingAddOnError, match=r"-manager in ml\):\n.*batch/job is off"):
-        program()
+        mocks.run(lambda: ExistingAddOn("existing", ADD_ONS["kueue"].spec, declaration))
 
 
 @pytest.mark.parametrize(
@@ -266,12 +219,7 @@ def test_existing_kinds(mocks: Mocks, name: str, kind: str, version: str) -> Non
     spec = ADD_ONS[name].spec
     mocks.existing |= {_CRD: {}, "kubernetes:apps/v1:Deployment": {}, "kubernetes:core/v1:ConfigMap": {}}
     declaration = declare(changed(GKE_EXISTING, addons={name: {"existing": True}}))
-
-    @pulumi.runtime.test
-    def program() -> None:
-        Addons("addons", AddonsArgs(declaration=declaration, create_resources=_no_resources))
-
-    program()
+    mocks.run(lambda: Addons("addons", AddonsArgs(declaration=declaration, create_resources=_no_resources)))
     assert kind in mocks.read
     assert check_served(spec, kind, _definition("v1", version)["spec"]).versions == ("v1", version)
     with pytest.raises(ExistingAddOnError, match=f"does not serve {version} of {kind}, only v1:"):
@@ -287,12 +235,11 @@ def test_existing_pipelines(mocks: Mocks) -> None:
     }
     spec = {"template": {"spec": {"containers": [api_server]}}}
     mocks.existing["kubernetes:apps/v1:Deployment"] = {"spec": spec}
-
-    @pulumi.runtime.test
-    def program() -> None:
-        ExistingPipelines("existing", ExistingPipelinesArgs(declared=DeclaredPipelines(existing=True)))
-
-    program()
+    mocks.run(
+        lambda: ExistingPipelines(
+            "existing", ExistingPipelinesArgs(declared=DeclaredPipelines(existing=True))
+        )
+    )
     (patch,) = mocks.of_type("kubernetes:apps/v1:DeploymentPatch")
     (container,) = patch["spec"]["template"]["spec"]["containers"]
     assert [item["name"] for item in container["env"]] == ["COMPILED_PIPELINE_SPEC_PATCH"]
