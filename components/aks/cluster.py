@@ -34,7 +34,7 @@ class ClusterArgs:
         declaration: the whole declaration; name, system pool, version, access and lifetime are read from it.
         resource_group: name of the cluster's resource group.
         subnet: resource id of the nodes' subnet; None for AKS's own.
-        identity: resource id of the control plane's identity.
+        identity: resource id of the control plane's identity; None if `overrides` has it.
         labels: billing tags.
         addon_profiles: AKS's own add-ons, such as Container insights.
         depends_on: the identity's grants.
@@ -44,7 +44,7 @@ class ClusterArgs:
     cloud: Aks
     resource_group: pulumi.Input[str]
     subnet: pulumi.Input[str] | None
-    identity: pulumi.Input[str]
+    identity: pulumi.Input[str] | None
     labels: Labels
     addon_profiles: Mapping[str, Mapping[str, pulumi.Input[object]]] = field(
         default_factory=dict[str, Mapping[str, pulumi.Input[object]]]
@@ -162,7 +162,7 @@ def _inputs(args: ClusterArgs, pool: Mapping[str, Any]) -> dict[str, Any]:
         "auto_upgrade_profile": _upgrades(cloud),
         "identity": {
             "type": containerservice.ResourceIdentityType.USER_ASSIGNED,
-            "user_assigned_identities": [args.identity],
+            "user_assigned_identities": [args.identity] if args.identity is not None else [],
         },
         "enable_rbac": True,
         "aad_profile": {

@@ -135,21 +135,27 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
         ),
         inside,
     )
-    identity = Identity(
-        f"{name}-identity",
-        IdentityArgs(
-            name=f"{declaration.name}-control-plane",
-            resource_group=group,
-            location=cloud.location,
-            subscription=cloud.subscription,
-            subnet=network.subnet,
-            reservations=_reservations(declaration),
-            dns_zone=_dns_zone(cloud),
-            keys=cloud.keys,
-            labels=labels,
-        ),
-        inside,
+    identity = (
+        # An adopted cluster has an identity already, with its owner's grants.
+        None
+        if "type" in (cloud.overrides.get("identity") or {})
+        else Identity(
+            f"{name}-identity",
+            IdentityArgs(
+                name=f"{declaration.name}-control-plane",
+                resource_group=group,
+                location=cloud.location,
+                subscription=cloud.subscription,
+                subnet=network.subnet,
+                reservations=_reservations(declaration),
+                dns_zone=_dns_zone(cloud),
+                keys=cloud.keys,
+                labels=labels,
+            ),
+            inside,
+        )
     )
+    grants = identity.grants if identity else ()
     logs = _log_store(name, declaration, cloud, group, labels, inside)
     cluster = Cluster(
         f"{name}-cluster",
@@ -158,10 +164,10 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
             cloud=cloud,
             resource_group=group,
             subnet=network.subnet,
-            identity=identity.identity,
+            identity=identity.identity if identity else None,
             labels=labels,
             addon_profiles=logs.addon_profiles if logs else {},
-            depends_on=identity.grants,
+            depends_on=grants,
         ),
         inside,
     )
@@ -208,7 +214,7 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
         subnet=network.subnet,
         own_subnet=None if cloud.network.subnet else network.subnet,
         cluster=cluster,
-        depends_on=identity.grants,
+        depends_on=grants,
     )
 
 
