@@ -252,7 +252,7 @@ def _cloud(draw: st.DrawFn, cloud: str) -> Declaration:
     if cloud == "gke":
         fields: dict[str, st.SearchStrategy[Any]] = {
             "project": st.sampled_from(_PROJECTS),
-            "releaseChannel": st.sampled_from(["rapid", "regular", "stable", "extended"]),
+            "releaseChannel": st.sampled_from(["rapid", "regular", "stable", "extended", "none"]),
             "consolidation": st.sampled_from([{"profile": "balanced"}, {}]),
             "access": st.just({"networks": ["203.0.113.0/24"]}),
             "network": st.sampled_from([_NETWORK, _GKE_NETWORK]),

@@ -97,7 +97,7 @@ def _inputs(args: ClusterArgs) -> dict[str, Any]:
         "project": cloud.project,
         "location": cloud.location,
         "description": "Ebbtide cluster",
-        "release_channel": {"channel": cloud.release_channel.upper()},
+        "release_channel": {"channel": cloud.release_channel.upper().replace("NONE", "UNSPECIFIED")},
         "min_master_version": cloud.kubernetes_version,
         "network": args.network.vpc,
         "subnetwork": args.network.subnet,

@@ -74,6 +74,7 @@ _COPIES: Final = {
 """Inputs that a cluster and its pools have in a second place, under another name, in each other, or from the
 release channel."""
 
+_NO_CHANNEL: Final = "UNSPECIFIED"
 _UNSPECIFIED: Final = re.compile(r"_UNSPECIFIED$")
 
 
@@ -197,6 +198,7 @@ def found_resource(token: str, attributes: Mapping[str, Any], id_: str) -> Found
         if is_gke_zone(keys[3]):
             zones = Inputs(inputs).texts("nodeLocations")
             inputs["nodeLocations"] = list[Plain](zone for zone in zones if zone != keys[3])
+        inputs.setdefault("releaseChannel", {"channel": _NO_CHANNEL})
         if Inputs(inputs).text("databaseEncryption.state") == "DECRYPTED":
             del inputs["databaseEncryption"]
         inputs = replaced(inputs, "resourceLabels", _users)
@@ -286,7 +288,7 @@ def cloud_fields(found: Found) -> dict[str, Any]:
         "project": found.account,
         "location": inputs.text("location"),
         "kubernetesVersion": inputs.text("minMasterVersion"),
-        "releaseChannel": inputs.text("releaseChannel.channel").lower() or None,
+        "releaseChannel": inputs.text("releaseChannel.channel").lower().replace(_NO_CHANNEL.lower(), "none"),
         "access": _access(inputs),
         "network": {
             "vpc": inputs.text("network"),

@@ -155,8 +155,9 @@ class Gke(Declared):
     location: Name
     """A zone (`us-central1-a`), for a zonal cluster, or a region. A location that is newer than Ebbtide's
     table is added under `regions`."""
-    release_channel: Literal["rapid", "regular", "stable", "extended"] = "regular"
-    """Release channel."""
+    release_channel: Literal["rapid", "regular", "stable", "extended", "none"] = "regular"
+    """Release channel. `none`: GKE upgrades the cluster only at the end of its version's support, and a pool
+    may have `autoUpgrade: false`."""
     kubernetes_version: str | None = None
     """Minimum version of the control plane, `latest`, or `-` for GKE's default. Nodes are created with the
     control plane's version. Default: the release channel's."""

@@ -534,3 +534,6 @@ VERIFIED = [
 ]
 """Azure/terraform-azurerm-avm-res-containerservice-managedcluster 895e0c63, examples/default: one system pool
 (of Standard_B2s_v2 there)."""
+
+SHAPES = ("SPOT_DOCS", "STORY", "CILIUM", "RAY", "VERIFIED")
+"""Names of the shapes."""

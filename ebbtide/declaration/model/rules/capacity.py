@@ -295,7 +295,7 @@ ROWS = (
 @cluster_rule("release channel needs auto-upgrade", "GKE docs, release-channels (2026)", CloudKind.GKE)
 def _upgrades_on_a_channel(cluster: Cluster) -> Iterator[Fault]:
     cloud = cluster.cloud
-    if not isinstance(cloud, Gke) or cloud.existing is not None:
+    if not isinstance(cloud, Gke) or cloud.existing is not None or cloud.release_channel == "none":
         return
     for index, pool in enumerate(cluster.pools):
         if pool.auto_upgrade is False:
@@ -303,7 +303,7 @@ def _upgrades_on_a_channel(cluster: Cluster) -> Iterator[Fault]:
                 f"pools[{index}].autoUpgrade",
                 f"The cluster is on the release channel {cloud.release_channel}, and autoUpgrade is false.",
                 NO_GKE_POOL,
-                "Remove autoUpgrade.",
+                "Remove autoUpgrade, or write releaseChannel: none.",
             )
 
 

@@ -191,7 +191,7 @@ def _version(cluster: Cluster) -> Iterator[Fault]:
     if match is None or cluster.cloud.existing is not None:
         return
     field, plan, longest = (
-        ("releaseChannel", cluster.cloud.release_channel, "extended")
+        ("releaseChannel", cluster.cloud.release_channel.replace("none", "regular"), "extended")
         if isinstance(cluster.cloud, Gke)
         else ("tier", cluster.cloud.tier, "premium")
     )
