@@ -35,13 +35,14 @@ from ebbtide.operations.up import Update, with_setting
 from ebbtide.text import several
 from ebbtide.values.paths import path_keys, path_text, value_at
 
-_ALLOWED: Final = frozenset({"import", "update", "same", "read", "refresh"})
+ALLOWED: Final = frozenset({"import", "update", "same", "read", "refresh"})
 """Operations of the engine on adopted resources."""
 _PATHS: Final = 4
 _SETTING: Final = f"{DECLARATION}.{FIELD}"
 _POOLS: Final = "agentPoolProfiles"
 _FINGERPRINT: Final = "aksClusterInputs"
 """Output of a stack on AKS."""
+_PROVIDER: Final = "pulumi:providers:"
 _LAST: Final = re.compile(r"[/ ]")
 """Separators in ids."""
 
@@ -109,7 +110,7 @@ def _previewed(
     refusals: list[str] = []
     for urn in sorted(urns & steps.keys(), key=urn_name):
         own = steps[urn]
-        others = [step for operation, step in own.items() if operation not in _ALLOWED]
+        others = [step for operation, step in own.items() if operation not in ALLOWED]
         if others and not any(step.is_unknown for step in others):
             does = "deleted" if all(step.operation == "delete" for step in others) else "replaced"
             paths = sorted({path for step in others for path in step.changed})
@@ -220,9 +221,13 @@ def _is_made(resource: Resource) -> bool:
 
 
 def _needed(recording: Recording, urns: Iterable[str]) -> dict[str, Resource]:
-    """Return resources with their parents, and with those that they depend on."""
+    """Return resources with their parents, and with those that they depend on.
+
+    The engine creates every provider of the program, whatever the targets are, and refuses to without its
+    dependencies (pulumi 3.259, step_generator.go).
+    """
     needed: dict[str, Resource] = {}
-    following = [*urns]
+    following = [*urns, *(item.urn for item in recording if item.type.startswith(_PROVIDER))]
     while following:
         urn = following.pop()
         if urn in needed or urn not in recording:

@@ -165,7 +165,7 @@ def _done(done: Done) -> Iterator[str]:
         if names
     ]
     if counts:
-        yield f"Already done by an interrupted update: {', '.join(counts)}."
+        yield f"Already done since the last update that succeeded: {', '.join(counts)}."
     yield from (f"  updated {name}, done" for name in done.updated[:_SHOWN])
     if len(done.updated) > _SHOWN:
         yield f"  and {len(done.updated) - _SHOWN} more updated resources, done."

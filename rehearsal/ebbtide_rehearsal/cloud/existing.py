@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, assert_never
 
+from ebbtide.analysis.adopting.found import Found
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import part
 from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster
 from ebbtide.declaration.model.declare import declare
@@ -22,9 +24,11 @@ from ebbtide.placement.kueue_settings import UNCOUNTED, Installation, frameworks
 from ebbtide.values.kueue_api import CONFIGURATION
 from ebbtide_rehearsal.cloud.azure.identities import know
 from ebbtide_rehearsal.cloud.azure.seeding import seed_cluster as seed_aks
+from ebbtide_rehearsal.cloud.azure.seeding import seed_found as found_on_aks
 from ebbtide_rehearsal.cloud.azure.seeding import seed_subnet
 from ebbtide_rehearsal.cloud.gcp.seeding import SeededNetwork, seed_network
 from ebbtide_rehearsal.cloud.gcp.seeding import seed_cluster as seed_gke
+from ebbtide_rehearsal.cloud.gcp.seeding import seed_found as found_on_gke
 from ebbtide_rehearsal.cloud.provider import BEHIND, Clusters
 from ebbtide_rehearsal.cloud.regions import add_machines, add_regions
 from ebbtide_rehearsal.cloud.store import Store
@@ -268,6 +272,25 @@ def make(
     seed_namespaces(declaration, store, cluster)
 
 
+def make_found(found: Found, written: Mapping[str, Any], store: Store, clusters: Clusters) -> None:
+    """Create a cluster that documents describe, and the other existing resources of its declaration.
+
+    Args:
+        found: the cluster with its pools.
+        written: the declaration.
+        store: the fake cloud's store.
+        clusters: control planes.
+
+    Raises:
+        RefusedError: the cloud rejects such a resource.
+        DeclarationError: the declaration is invalid.
+    """
+    cloud = {key: value for key, value in written["cloud"].items() if key != "existing"}
+    make({**written, "cloud": cloud}, store, clusters)
+    seed = found_on_gke if found.cloud is CloudKind.GKE else found_on_aks
+    seed(store, clusters, found)
+
+
 def introduce(written: Mapping[str, Any], store: Store) -> None:
     """Add the users, groups, regions and machine types of a declaration to a running cloud. An invalid
     declaration is ignored, since the program rejects it.
@@ -302,8 +325,8 @@ def _gke(cloud: Gke, store: Store, clusters: Clusters) -> str | None:
             SeededNetwork(
                 project=cloud.project,
                 location=cloud.location,
-                network=network.vpc,
-                subnetwork=network.subnet or "",
+                network=network.vpc.rpartition("/")[2],
+                subnetwork=(network.subnet or "").rpartition("/")[2],
                 pods=network.pods_range or "",
                 services=network.services_range or "",
             ),

@@ -113,7 +113,7 @@ def test_an_interrupted_update_continues(gke: Site) -> None:
     made = sum(bool(item.get("custom")) and not item["type"].startswith("pulumi:") for item in gke.state())
     status, out = gke.up()
     assert status == 0, out
-    assert f"Already done by an interrupted update: {made} created." in " ".join(out.split())
+    assert f"Already done since the last update that succeeded: {made} created." in " ".join(out.split())
     assert _cost(out) == _cost(begun)
     assert gke.pools() == {"system", "cpu"}
     _, out = gke.up()

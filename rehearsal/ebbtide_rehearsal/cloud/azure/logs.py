@@ -14,6 +14,7 @@ from ebbtide_rehearsal.cloud.azure.arm import (
     refused,
 )
 
+WORKSPACE: Final = "azure-native:operationalinsights:Workspace"
 _RULES: Final = "learn.microsoft.com, azure/azure-monitor/essentials/data-collection-rule-structure (2026)"
 _JOINS: Final = "learn.microsoft.com, rest/api/monitor/data-collection-rule-associations (2022-06-01)"
 _SETTINGS: Final = "learn.microsoft.com, rest/api/monitor/diagnostic-settings (2021-05-01-preview)"
@@ -46,7 +47,7 @@ def _joins_existing(request: Request) -> str | None:
 
 KINDS: Final = (
     ResourceKind(
-        type="azure-native:operationalinsights:Workspace",
+        type=WORKSPACE,
         api_version="2023-09-01",
         outputs=_answers,
     ),

@@ -1,9 +1,14 @@
 """Existing clusters and subnets, created outside of any stack."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
+from uuid import uuid4
 
+from ebbtide.analysis.adopting.found import Found
+from ebbtide.analysis.reading.facts import Inputs
 from ebbtide_rehearsal.cloud.azure import ids
+from ebbtide_rehearsal.cloud.azure.identities import ASSIGNMENT, IDENTITY
+from ebbtide_rehearsal.cloud.azure.logs import WORKSPACE
 from ebbtide_rehearsal.cloud.azure.networks import NETWORK, SUBNET, network_of
 from ebbtide_rehearsal.cloud.azure.node_pools import CLUSTER
 from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
@@ -57,6 +62,45 @@ def seed_cluster(
         **({"kubernetesVersion": version} if version else {}),
     }
     return _seed(azure, store, CLUSTER, name, inputs)
+
+
+def seed_found(store: Store, clusters: Clusters, found: Found) -> None:
+    """Create a cluster that a document describes, with its pools and schedules, outside of any program. Its
+    identities exist, too, with a role on its subnets, and its workspace."""
+    (cluster,) = found.clusters
+    group, location = str(cluster.inputs["resourceGroupName"]), str(cluster.inputs["location"])
+    settings = {"subscriptionId": found.account, "location": location}
+    azure = AzureProvider(store, clusters).configured(settings)
+    within = {"resourceGroupName": group, "location": location}
+    _seed(azure, store, _GROUP, group, within)
+    for identity in Inputs(cluster.inputs).texts("identity.userAssignedIdentities"):
+        name = ids.last(identity)
+        _seed(azure, store, IDENTITY, name, {**within, "resourceName": name})
+        made = azure.find(identity)
+        for subnet in {str(pool.inputs["vnetSubnetID"]) for pool in found.pools}:
+            assert made  # noqa: S101 - it was created just now
+            role = f"/subscriptions/{found.account}/providers/{_NETWORK_CONTRIBUTOR}"
+            grant = {"principalId": made.state["principalId"], "scope": subnet, "roleDefinitionId": role}
+            grant |= {"roleAssignmentName": str(uuid4()), "principalType": "ServicePrincipal"}
+            _seed(azure, store, ASSIGNMENT, name, grant)
+    workspace = ids.last(Inputs(cluster.inputs).text(_WORKSPACE))
+    if workspace:
+        _seed(azure, store, WORKSPACE, workspace, {**within, "workspaceName": workspace})
+    for item in found.resources:
+        inputs = dict(item.inputs)
+        if item.type == CLUSTER:
+            system = (pool for pool in found.pools if pool.inline)
+            inputs["agentPoolProfiles"] = [
+                {"name": pool.name, **{key: value for key, value in pool.inputs.items() if key not in _NAMES}}
+                for pool in system
+            ]
+        if not item.inline:
+            _seed(azure, store, item.type, item.name, inputs)
+
+
+_NETWORK_CONTRIBUTOR: Final = "Microsoft.Authorization/roleDefinitions/4d97b98b-1d4f-4787-a291-c67834d212e7"
+_WORKSPACE: Final = "addonProfiles.omsagent.config.logAnalyticsWorkspaceResourceID"
+_NAMES: Final = ("agentPoolName", "resourceName", "resourceGroupName")
 
 
 def seed_subnet(store: Store, clusters: Clusters, subnet: str, *, location: str, prefix: str) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from ebbtide.analysis.adopting.found import Found
 from ebbtide.analysis.providers.property_path import with_defaults
 from ebbtide.analysis.recording.values import Plain
 from ebbtide.declaration.catalog.clouds import region_of
@@ -74,6 +75,15 @@ def seed_cluster(
         },
     }
     return _seed(Gcp(store, clusters), CLUSTER, inputs)
+
+
+def seed_found(store: Store, clusters: Clusters, found: Found) -> None:
+    """Create a cluster that a document describes, with its pools, outside of any stack."""
+    provider = Gcp(store, clusters)
+    for item in found.resources:
+        # The document has all pools; none is GKE's own.
+        own: Properties = {"removeDefaultNodePool": True} if item.type == CLUSTER else {}
+        _seed(provider, item.type, {**item.inputs, **own})
 
 
 def seed_network(store: Store, clusters: Clusters, names: SeededNetwork) -> None:

@@ -1,0 +1,105 @@
+"""Clusters of public examples: adopted, updated, let go, and all else destroyed, on the real engine."""
+
+import json
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from ebbtide.analysis.adopting import sources
+from ebbtide.operations.adopted_resources import ALLOWED
+from ebbtide_rehearsal.cloud import existing
+from rehearsal.tests.engine.sites import Site, site_on
+from tests.unit.adopting import aks_shapes, gke_shapes
+from tests.unit.adopting.gke_shapes import Document
+
+pytestmark = pytest.mark.engine
+
+
+def _without_drivers(documents: list[Document]) -> list[Document]:
+    """Documents whose GPU pools need no DaemonSet, which the fake API server could not create."""
+    return json.loads(json.dumps(documents).replace('"Install"', '"None"'))
+
+
+_SHAPES: Final[dict[str, list[Document]]] = {
+    **{f"gke {shape.__name__}": [shape()] for shape in gke_shapes.SHAPES},
+    **{f"aks {name}": _without_drivers(getattr(aks_shapes, name)) for name in aks_shapes.SHAPES},
+}
+_ALWAYS: Final = ("gke research whole", "aks CILIUM whole")
+_CASES: Final = [f"{shape} {level}" for shape in _SHAPES for level in ("whole", "pools")]
+_MACHINES: Final = {"gke": "n2-standard-4", "aks": "Standard_D4s_v5"}
+
+
+@pytest.fixture
+def site(tmp_path: Path, case: str, request: pytest.FixtureRequest) -> Generator[Site]:
+    """A stack without a declaration."""
+    for site in site_on(case.partition(" ")[0], tmp_path, request):
+        (site.terminal.root / "Pulumi.dev.yaml").unlink()
+        yield site
+
+
+def _done(site: Site, *words: str, status: int = 0) -> str:
+    actual, out = site.run(*words)
+    assert actual == status, out
+    return out
+
+
+def _cloud(site: Site) -> dict[str, Any]:
+    """Return the inputs of every resource in the cloud, by id."""
+    return {item.id: item.inputs for item in site.store.resources() if item.cloud != "behind"}
+
+
+def _adopted(site: Site, documents: list[Document], *options: str) -> None:
+    """Write the declaration of a described cluster, and create the cluster."""
+    files = [site.terminal.root / f"cluster-{index}.json" for index in range(len(documents))]
+    for file, document in zip(files, documents, strict=True):
+        file.write_text(json.dumps(document))
+    words = [word for file in files for word in ("--from", file.name)]
+    _done(site, "adopt", *words, "--owner", "research-team", *options)
+    found = sources.one_cluster(sources.read_files(files), None)
+    existing.make_found(found, site.declared(), site.store, site.planes)
+
+
+def _declare(site: Site, declaration: Document) -> None:
+    file = site.terminal.root / "Pulumi.dev.yaml"
+    document = yaml.safe_load(file.read_text())
+    document["config"]["ebbtide:cluster"] = declaration
+    file.write_text(yaml.safe_dump(document))
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[] if case in _ALWAYS else pytest.mark.long) for case in _CASES]
+)
+def test_a_public_shape(site: Site, case: str) -> None:
+    """The import changes nothing, the first update replaces nothing, and the second has no change; a label
+    and a pool are the only changes of the next; after an undo, a destroy keeps what was adopted."""
+    cloud, name, level = case.split()
+    _adopted(site, _SHAPES[f"{cloud} {name}"], *(["--pools-only"] if level == "pools" else []))
+    before = _cloud(site)
+    _done(site, "adopt", "--into-state")
+    assert {key: item for key, item in _cloud(site).items() if key in before} == before
+    plan = json.loads(site.terminal.run("pulumi preview --stack dev --json"))
+    assert {step["op"] for step in plan["steps"]} <= {*ALLOWED, "create"}, plan["steps"]
+
+    _done(site, "up")
+    assert "Stack dev: no change." in _done(site, "up")
+    updated = _cloud(site)
+    assert updated.keys() >= before.keys()
+
+    declared = site.declared()
+    *_, changed = declared["pools"]
+    changed["labels"] = {**changed.get("labels", {}), "stage": "two"}
+    declared["pools"].append({"name": "added", "machine": _MACHINES[cloud], "nodes": {"max": 1}})
+    _declare(site, declared)
+    _done(site, "up")
+    after = _cloud(site)
+    names = {key.rpartition("/")[2] for key in after if after[key] != updated.get(key)}
+    assert names - {declared["name"]} == {"added", changed["name"]}
+
+    if "existing" not in declared["cloud"]:
+        assert "is protected" in _done(site, "destroy", status=2)
+    _done(site, "adopt", "--undo")
+    _done(site, "destroy")
+    assert _cloud(site).keys() == before.keys()
