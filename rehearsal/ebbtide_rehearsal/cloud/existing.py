@@ -285,8 +285,10 @@ def make_found(found: Found, written: Mapping[str, Any], store: Store, clusters:
         RefusedError: the cloud rejects such a resource.
         DeclarationError: the declaration is invalid.
     """
-    cloud = {key: value for key, value in written["cloud"].items() if key != "existing"}
-    make({**written, "cloud": cloud}, store, clusters)
+    if "existing" in written["cloud"]:
+        introduce(written, store)
+    else:
+        make(written, store, clusters)
     seed = found_on_gke if found.cloud is CloudKind.GKE else found_on_aks
     seed(store, clusters, found)
 
