@@ -19,6 +19,7 @@ from ebbtide.declaration.providers.schema import (
     item_of,
     properties,
     properties_of,
+    required_zeroes,
     word,
 )
 
@@ -83,7 +84,10 @@ def overridden(token: str, inputs: Mapping[str, Any], overrides: Mapping[str, An
         inputs: under the SDK's names.
         overrides: under the provider's names, as declared.
     """
-    return _merged(inputs, _renamed(properties(token), overrides)) if overrides else dict(inputs)
+    if not overrides:
+        return dict(inputs)
+    known = properties(token)
+    return _completed(known, _merged(inputs, _renamed(known, overrides)), overrides)
 
 
 def overridden_item(
@@ -116,6 +120,21 @@ def _merged(inputs: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str
         old = merged.get(name)
         merged[name] = _merged(cast("Mapping[str, Any]", old), value) if _both(old, value) else value
     return merged
+
+
+def _completed(
+    known: Mapping[str, Property], values: Mapping[str, Any], overrides: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return merged values, with zeroes for what the provider requires in an object of the overrides."""
+    result = dict(values)
+    for name, override in overrides.items():
+        choice, python = alternatives(known[name].hint)[0], known[name].python
+        if word(choice) == "object" and isinstance(override, Mapping):
+            inner = properties_of(choice)
+            zeroes = {inner[key].python: zero for key, zero in required_zeroes(inner).items()}
+            own = _completed(inner, result[python], cast("Mapping[str, Any]", override))
+            result[python] = {**zeroes, **own}
+    return result
 
 
 def _both(old: object, new: object) -> bool:

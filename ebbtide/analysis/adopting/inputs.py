@@ -19,6 +19,7 @@ from ebbtide.declaration.providers.schema import (
     item_of,
     properties,
     properties_of,
+    required_zeroes,
     word,
 )
 from ebbtide.values.paths import child_path
@@ -83,7 +84,10 @@ def _value(hint: Any, value: Any, path: str, into: Fitted) -> Plain:
         case "object", [only]:
             return _value(hint, only, path, into)
         case "object", dict():
-            return dict(_object(properties_of(choice), cast("dict[str, Any]", value), path, into))
+            known = properties_of(choice)
+            fits = dict(_object(known, cast("dict[str, Any]", value), path, into))
+            # Google's API omits zeroes, also required ones.
+            return {**required_zeroes(known), **fits} if fits else fits
         case "list", list():
             items = cast("list[Any]", value)
             each = item_of(choice)

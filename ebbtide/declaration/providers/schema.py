@@ -134,6 +134,16 @@ _SCALARS: Final[Mapping[type, str]] = {str: "string", bool: "bool", int: "int", 
 _WORDS: Final[Mapping[type, str]] = {Enum: "string", Mapping: "map", Sequence: "list"}
 
 
+def required_zeroes(known: Mapping[str, Property]) -> dict[str, bool | int]:
+    """Return the required flags and numbers of an object, by the provider's names, with the values that mean
+    that they are not set."""
+    kinds = {item.name: word(alternatives(item.hint)[0]) for item in known.values() if item.required}
+    return {name: _ZEROES[kind] for name, kind in kinds.items() if kind in _ZEROES}
+
+
+_ZEROES: Final[Mapping[str, bool | int]] = {"bool": False, "int": 0, "number": 0}
+
+
 def word(hint: Any) -> str:
     """Return a type's name: `string`, `bool`, `int`, `number`, `list`, `map`, `object`; `any` for types that
     are not inspected, such as assets."""

@@ -8,6 +8,7 @@ from ebbtide.analysis.adopting import google, sources, terraform
 from ebbtide.analysis.adopting.adoption import LEFT, Adoption
 from ebbtide.analysis.adopting.found import AdoptionError
 from ebbtide.analysis.adopting.proof import adopt
+from ebbtide.analysis.reading import gke
 from ebbtide.declaration.model.declare import declare
 from tests.synth import synth
 from tests.unit.adopting.gke_shapes import Document, cluster, pool
@@ -211,3 +212,15 @@ def test_a_terraform_state_is_read() -> None:
         "serviceAccount": "nodes@acme-ml.iam.gserviceaccount.com",
     }
     assert [item["id"] for item in adoption.resources] == [f"{_CLUSTER_ID}/nodePools/batch"]
+
+
+def test_zeroes_that_the_provider_requires_are_sent() -> None:
+    """Google's API omits them, and an override of their object does not have them."""
+    machine = {"advancedMachineFeatures": {"enableNestedVirtualization": True}}
+    adoption = adopted(cluster("lab", "us-central1-a", [pool("admin", "n2-standard-4", config=machine)]))
+    assert _pools(adoption)["admin"]["overrides"]["nodeConfig"]["advancedMachineFeatures"] == {
+        "enableNestedVirtualization": True
+    }
+    (config,) = (item.inputs["nodeConfig"] for item in adoption.recording if item.type == gke.NODE_POOL)
+    assert isinstance(config, dict)
+    assert config["advancedMachineFeatures"] == {"enableNestedVirtualization": True, "threadsPerCore": 0}
