@@ -34,7 +34,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install preview policies test manifests rehearse rehearse-all lint types pytest test-rehearsal fmt docs site bench wheel dist released pin lock lowest clean
+.PHONY: help install preview policies test manifests rehearse rehearse-all lint types pytest test-rehearsal fmt docs site bench wheel dist released pin prices lock lowest clean
 
 help: ## What there is to call.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -113,6 +113,12 @@ pin: $(VENV)/.dev ## Move a pin, and write what follows from it: NAME=kueue VERS
 	$(BIN)/python -m rehearsal.pins $(NAME) $(VERSION) $(DIGEST)
 	-$(BIN)/python -m tests.manifests --accept
 	$(BIN)/python -m rehearsal.provider_schemas --kueue "$$($(BIN)/python -m tests.manifests | grep kueue)"
+	$(BIN)/python -m tests.examples.test_golden
+	$(BIN)/python -m docs.generate
+
+prices: $(VENV)/.dev ## Bring the price table up to date from maintained lists, and write what follows from it.
+	mkdir -p dist
+	$(BIN)/python -m rehearsal.prices | tee dist/prices.md
 	$(BIN)/python -m tests.examples.test_golden
 	$(BIN)/python -m docs.generate
 

@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -53,10 +54,19 @@ def gh(words: list[str]) -> None:
         artifact = _home() / f"artifact-{given.name}"
         if not artifact.exists():
             _fail("no artifact matches any of the names or patterns provided")
-        Path(f"{given.name.partition('-')[0]}.md").write_bytes(artifact.read_bytes())
+        if artifact.is_dir():
+            shutil.copytree(artifact, ".", dirs_exist_ok=True)
+        else:
+            Path(f"{given.name.partition('-')[0]}.md").write_bytes(artifact.read_bytes())
         return
-    if words[:1] != ["api"]:
-        _fail(f"unknown command {words}")
+    if words[:1] == ["api"] and "graphql" not in words and not any("/git/refs" in word for word in words):
+        _comment(words)
+    else:
+        _pull_request(words)
+
+
+def _comment(words: list[str]) -> None:
+    """List, write or close issues and comments."""
     parser = _parser("--paginate", "--silent", "--jq=", "--method=", "--field=", "--raw-field=")
     parser.add_argument("path")
     given = parser.parse_args(words[1:])
@@ -87,6 +97,25 @@ def gh(words: list[str]) -> None:
     file.write_text(json.dumps(stored))
 
 
+def _pull_request(words: list[str]) -> None:
+    """Move a branch, commit files on it, or describe its pull request, in `branch.json` and `pull.md`."""
+    branch, pull = _home() / "branch.json", _home() / "pull.md"
+    match words:
+        case ["api", "--method", "PATCH", path, *_] if path.endswith("/heads/prices") and not branch.exists():
+            _fail("Reference does not exist (HTTP 422)")
+        case ["api", "--method", "PATCH" | "POST", *_]:
+            branch.write_text("{}")
+        case ["api", "graphql", "--input", "-", "--silent"] if branch.exists():
+            commit = json.loads(sys.stdin.read())["variables"]["commit"]
+            branch.write_text(json.dumps(commit))
+        case ["pr", "edit", "prices", "--body-file", file] if pull.exists():
+            pull.write_text(Path(file).read_text(encoding="utf-8"))
+        case ["pr", "create", "--head", "prices", "--title", _, "--body-file", file] if not pull.exists():
+            pull.write_text(Path(file).read_text(encoding="utf-8"))
+        case _:
+            _fail("no pull requests found, or unknown command")
+
+
 def _filtered(program: str, document: Any) -> list[str]:
     import jq as library  # noqa: PLC0415 - of the tests' environment
 
@@ -96,7 +125,7 @@ def _filtered(program: str, document: Any) -> list[str]:
 
 def jq(words: list[str]) -> None:
     """Filter a file, or standard input."""
-    parser = _parser("--compact-output", "--exit-status", "--null-input")
+    parser = _parser("--compact-output", "--exit-status", "--null-input", "--raw-input", "--slurp")
     parser.add_argument("program")
     parser.add_argument("file", nargs="?")
     given = parser.parse_args(words)
@@ -104,7 +133,9 @@ def jq(words: list[str]) -> None:
         text = "null"
     else:
         text = Path(given.file).read_text(encoding="utf-8") if given.file else sys.stdin.read()
-    results = _filtered(given.program, json.loads(text))
+    if given.slurp and not given.raw_input:
+        text = f"[{','.join(text.splitlines())}]"
+    results = _filtered(given.program, text if given.raw_input else json.loads(text))
     _print("\n".join(results))
     if given.exit_status and results[-1:] in ([], ["false"], ["null"]):
         sys.exit(1)

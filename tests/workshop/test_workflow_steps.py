@@ -1,9 +1,11 @@
 """Effects of the shell of the workflows' steps, and hostile values of their inputs."""
 
+import base64
 import json
 import re
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any, Final
 
@@ -239,6 +241,37 @@ def test_drift_is_one_issue_of_its_shape(tmp_path: Path) -> None:
         "Drift of dev: worse closed. Drift of prod: other open. Drift of dev: again open.",
     ]
     _commands(tmp_path)
+
+
+def test_changed_prices_are_one_pull_request(tmp_path: Path) -> None:
+    """Opened once with every changed file, updated afterwards; none while nothing changed."""
+    project, artifact = _project(tmp_path), tmp_path / "artifact-prices"
+    for words in (["init", "--quiet"], ["add", "Makefile"]):
+        subprocess.run(["git", *words], cwd=project, check=True)  # noqa: S607
+    variables = {"GH_TOKEN": "t", "GH_REPO": "acme/ml", "BASE": "0a1b", "GITHUB_RUN_ID": "1"}
+    for content in ("", "first", "second"):
+        with (project / "Makefile").open("a", encoding="utf-8") as file:
+            file.write(content)
+        (project / "dist").mkdir()
+        (project / "dist/prices.md").write_text(f"{content} changed.")
+        listed = STEPS["prices: List the files"].run(tmp_path, project)
+        assert listed.returncode == 0, listed.stderr
+        shutil.rmtree(artifact, ignore_errors=True)
+        (project / "dist").rename(artifact)
+        for name in ("gh run download", "Open or update the pull request"):
+            (step,) = [
+                step for key, step in STEPS.items() if key.startswith("prices") and name in key + step.script
+            ]
+            done = step.run(tmp_path, project, **variables)
+            assert done.returncode == 0, done.stderr
+        if not content:
+            assert not (tmp_path / "branch.json").exists()
+            continue
+        commit = json.loads((tmp_path / "branch.json").read_text())
+        (addition,) = commit["fileChanges"]["additions"]
+        assert (commit["expectedHeadOid"], addition["path"]) == ("0a1b", "Makefile")
+        assert base64.b64decode(addition["contents"]).decode() == (project / "Makefile").read_text()
+        assert (tmp_path / "pull.md").read_text() == f"{content} changed."
 
 
 @pytest.mark.parametrize(("day", "chosen"), [("5", ["dev", "dev-aks"]), ("6", ["dev-aks"])])

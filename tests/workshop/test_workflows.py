@@ -24,12 +24,13 @@ _CALLERS = {"up.yml", "destroy.yml", "reap.yml", "sleep.yml"}
 _WRITES = {
     **{name: {"id-token"} for name in (*_CALLERS, "stack.yml")},
     "drift.yml": {"id-token", "issues"},
+    "prices.yml": {"contents", "pull-requests"},
     "real-cloud.yml": {"id-token"},
     "release.yml": {"attestations", "id-token"},
     "site.yml": {"id-token", "pages"},
 }
 """What workflows may write that have an identity."""
-_OF_THE_PACKAGE = ("ci.yml", "real-cloud.yml", "release.yml", "site.yml")
+_OF_THE_PACKAGE = ("ci.yml", "prices.yml", "real-cloud.yml", "release.yml", "site.yml")
 """The workflows that no project from a template has."""
 
 
@@ -163,6 +164,7 @@ def test_targets_exist() -> None:
         "lint",
         "lowest",
         "preview",
+        "prices",
         "pytest",
         "site",
         "test-rehearsal",

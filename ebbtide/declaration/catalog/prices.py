@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from ebbtide.declaration.catalog.disks import LOCAL_SSD_GIB, disk_items, local_ssds
 from ebbtide.declaration.catalog.locations import Locations
 from ebbtide.declaration.catalog.machines import find_machine
-from ebbtide.declaration.catalog.tables import number, rows
+from ebbtide.declaration.catalog.tables import lines, number, rows
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.errors import EbbtideError
 from ebbtide.text import did_you_mean, printable
@@ -228,7 +228,7 @@ def _faults(row: Mapping[str, str], regions: Collection[str]) -> Iterator[str]:
 @cache
 def _items(cloud: CloudKind) -> frozenset[str]:
     """Return the items that can have a price."""
-    priced = (name for kind, _, name in _prices() if kind == cloud.value)
+    priced = (name for kind, _, name in _rows() if kind == cloud.value)
     return frozenset((*regional_items(cloud), *priced))
 
 
@@ -253,50 +253,73 @@ def _price(row: Mapping[str, str], source: str) -> Price:
 
 
 @cache
-def _prices() -> Prices:
-    prices = {_key(row): _price(row, "") for row in rows("prices")}
-    return prices | dict(_estimated(prices))
+def _rows() -> Mapping[PriceKey, str]:
+    """Return the lines of the price table, of which a stack needs few: parsing all takes 15 ms."""
+    split = (line.split(",", 3) for line in lines("prices")[1:])
+    return {(cloud, region, item): rest for cloud, region, item, rest in split}
 
 
-def _estimated(prices: Prices) -> Iterator[tuple[PriceKey, Price]]:
-    """Yield prices with an estimate of the spot price, for AKS machines for which it is known in other
-    regions only, and of the flex-start price, for machines and accelerators on GKE.
+@cache
+def _list_price(key: PriceKey) -> Price | None:
+    """Return a price of the table; None if unknown.
 
-    An estimated flex-start price is the on-demand price, which it does not exceed (Google Cloud, DWS pricing,
-    2026). An estimated spot price is the on-demand price, times the highest share that spot has of it in
-    another region. Of 39 machine types in four regions, spot costs 18.5 % of on-demand in 108 cases, up to
-    35 % in 37, and more in 9 (Azure Retail Prices API; andy-diericks/azure-pricing-radar@1b7f554,
-    2026-08-20).
+    The spot price of an AKS machine which is known in other regions only is estimated, and the flex-start
+    price of machines and accelerators on GKE. An estimated flex-start price is the on-demand price, which it
+    does not exceed (Google Cloud, DWS pricing, 2026). An estimated spot price is the on-demand price, times
+    the highest share that spot has of it in another region. Of 39 machine types in four regions, spot costs
+    18.5 % of on-demand in 108 cases, up to 35 % in 37, and more in 9 (Azure Retail Prices API;
+    andy-diericks/azure-pricing-radar@1b7f554, 2026-08-20).
     """
-    machines = {row["machine_type"] for row in rows("machines")}
+    if (line := _rows().get(key)) is None:
+        return None
+    cloud, _, item = key
+    price = _price(dict(zip(_COLUMNS, (*key, *next(csv.reader([line]))), strict=True)), "")
+    if price.spot is None and price.on_demand and (share := _spot_shares().get(item)):
+        price = replace(price, spot=round(price.on_demand * share, 6), spot_estimated=True)
+    is_of_a_node = item in _machines() or item.startswith("gpu:")
+    if cloud == CloudKind.GKE and price.flex is None and price.on_demand and is_of_a_node:
+        price = replace(price, flex=price.on_demand, flex_estimated=True)
+    return price
+
+
+@cache
+def _machines() -> frozenset[str]:
+    return frozenset(row["machine_type"] for row in rows("machines"))
+
+
+@cache
+def _spot_shares() -> Mapping[str, float]:
+    """Return the highest share of the on-demand price that spot has in any region, by AKS machine type."""
     shares: dict[str, float] = {}
-    for (cloud, _, item), price in prices.items():
-        if cloud == CloudKind.AKS and price.spot and price.on_demand:
-            shares[item] = max(shares.get(item, 0.0), price.spot / price.on_demand)
-    for key, price in prices.items():
-        if price.spot is None and price.on_demand and (share := shares.get(key[2])):
-            spot = round(price.on_demand * share, 6)
-            yield key, replace(price, spot=spot, spot_estimated=True)
-        is_of_a_node = key[2] in machines or key[2].startswith("gpu:")
-        if key[0] == CloudKind.GKE and price.flex is None and price.on_demand and is_of_a_node:
-            yield key, replace(price, flex=price.on_demand, flex_estimated=True)
+    for (cloud, _, item), line in _rows().items():
+        on_demand, spot, _ = line.split(",", 2)
+        if cloud == CloudKind.AKS and spot and on_demand:
+            shares[item] = max(shares.get(item, 0.0), float(spot) / float(on_demand))
+    return shares
 
 
-def _table() -> Prices:
-    """Return the list prices, overridden by the user's own."""
+def _find(key: PriceKey) -> Price | None:
+    """Return the user's own price, else the list price."""
+    cloud, _, item = key
     own = _own.get()
-    if not own:
-        return _prices()
-    everywhere = {(cloud, item) for cloud, region, item in own if region == GLOBAL}
-    listed = {key: price for key, price in _prices().items() if (key[0], key[2]) not in everywhere}
-    return {**listed, **own}
+    return own.get(key) or (None if (cloud, GLOBAL, item) in own else _list_price(key))
+
+
+def _known(cloud: CloudKind, item: str) -> Iterator[tuple[str, Price]]:
+    """Yield the regions in which the price of an item is known, and the price."""
+    for key in {**_rows(), **_own.get()}:
+        if key[0] == cloud and key[2] == item and (price := _find(key)):
+            yield key[1], price
 
 
 def find_price(cloud: CloudKind, region: str, item: str) -> Price | None:
     """Return the price of an item (`gpu:nvidia-tesla-t4`, `pd-balanced-gib`, `nat`, …) in a region, or the
     cloud's rate for all regions.
     """
-    return _lookup(cloud, region or GLOBAL, item) or _table().get((cloud.value, GLOBAL, item))
+    key = (cloud.value, region or GLOBAL, item)
+    if (keys := _lookups.get()) is not None:
+        keys.add(key)
+    return _find(key) or _find((cloud.value, GLOBAL, item))
 
 
 def machine_price(cloud: CloudKind, region: str, machine_type: str) -> Price | None:
@@ -304,28 +327,21 @@ def machine_price(cloud: CloudKind, region: str, machine_type: str) -> Price | N
     return find_price(cloud, region, machine_type)
 
 
-def _lookup(cloud: CloudKind, region: str, item: str) -> Price | None:
-    key = (cloud.value, region, item)
-    if (keys := _lookups.get()) is not None:
-        keys.add(key)
-    return _table().get(key)
-
-
 def priced_regions(cloud: CloudKind, item: str) -> list[str]:
     """Return the regions in which the price of an item is known."""
-    return [region for kind, region, name in _table() if kind == cloud.value and name == item]
+    return [region for region, _ in _known(cloud, item)]
 
 
 def regional_items(cloud: CloudKind) -> list[str]:
     """Return the items whose prices differ between regions: machine types, accelerators, disks."""
     machines = (machine["machine_type"] for machine in rows("machines") if machine["cloud"] == cloud.value)
-    priced = (name for kind, region, name in _prices() if kind == cloud.value and region != GLOBAL)
+    priced = (name for kind, region, name in _rows() if kind == cloud.value and region != GLOBAL)
     return sorted({*machines, *priced, *disk_items(cloud)})
 
 
 def regions_with_prices(cloud: CloudKind) -> list[str]:
     """Return the regions of the table."""
-    return sorted({region for kind, region, _ in _prices() if kind == cloud.value and region != GLOBAL})
+    return sorted({region for kind, region, _ in _rows() if kind == cloud.value and region != GLOBAL})
 
 
 def node_items(
@@ -348,9 +364,7 @@ def node_items(
 
 def lowest_price(cloud: CloudKind, item: str) -> Price | None:
     """Return the lowest price of an item in any region; None if unknown."""
-    known = [
-        p for (kind, _, name), p in _table().items() if kind == cloud.value and name == item and p.on_demand
-    ]
+    known = [price for _, price in _known(cloud, item) if price.on_demand]
     return min(known, key=lambda price: price.on_demand or 0.0, default=None)
 
 

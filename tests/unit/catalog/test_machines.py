@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from ebbtide.cli.entry_point import app
 from ebbtide.declaration.catalog.locations import Locations, carbon
 from ebbtide.declaration.catalog.machine_offers import accelerator_types, cheapest, machine_offers
-from ebbtide.declaration.catalog.machines import find_machine, machine_names
+from ebbtide.declaration.catalog.machines import AMD64, architecture, find_machine, machine_names
 from ebbtide.declaration.catalog.prices import find_price, machine_price, priced_regions
 from ebbtide.declaration.catalog.resources import Resources
 from ebbtide.declaration.cloud_kind import CloudKind
@@ -31,6 +31,7 @@ def test_the_cheapest_holds_what_is_needed_and_no_other_costs_less(cloud: CloudK
         price.on_demand
         for machine in filter(None, (find_machine(cloud, name) for name in machine_names(cloud)))
         if not machine.accelerator and machine.allocatable().holds(need)
+        if architecture(cloud, machine.name) == AMD64
         if (price := machine_price(cloud, region, machine.name)) and price.on_demand is not None
     ]
     own = machine_price(cloud, region, chosen.name)
