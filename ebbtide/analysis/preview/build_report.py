@@ -36,7 +36,7 @@ from ebbtide.analysis.reading.queues import read_cluster_queues, read_queues
 from ebbtide.analysis.recording.assumption_tables import is_assumed
 from ebbtide.analysis.recording.recording import Message, Recording, Resource
 from ebbtide.analysis.recording.values import SECRET_TEXT, Plain, Secret, at, leaves, masked
-from ebbtide.declaration.catalog.amounts import Amount, total
+from ebbtide.declaration.catalog.amounts import HOURS_PER_MONTH, Amount, total
 from ebbtide.declaration.model.capacity import Reservation, Spot
 from ebbtide.declaration.model.pool import Accelerator
 from ebbtide.declaration.project.extends import Declaration
@@ -176,7 +176,12 @@ def _charge(charge: Charge) -> ChargeReport:
 
 
 def _amount(amount: Amount) -> AmountReport:
-    return AmountReport(usd=round(amount.known, 6), unknown=amount.unknown, estimated=amount.estimated)
+    return AmountReport(
+        usd=round(amount.known, 6),
+        unknown=amount.unknown,
+        estimated=amount.estimated,
+        usd_per_month=round(amount.known * HOURS_PER_MONTH, 2),
+    )
 
 
 def _kind(resource: Resource) -> Literal["resource", "component", "provider", "read"]:

@@ -25,6 +25,8 @@ class AmountReport(DocumentPart):
     """Items without a known price; the sum is then a lower bound."""
     estimated: tuple[str, ...] = ()
     """Items whose price is an estimate; the sum is then one, too."""
+    usd_per_month: float = 0.0
+    """`usd` for a month of 730 hours."""
 
     @property
     def amount(self) -> Amount:

@@ -242,8 +242,8 @@ def _pools(review: Review) -> Section:
     return Section(
         title=several(len(pools), "pool"),
         head=(
-            "| pool | machine | accelerators | capacity | nodes | idle $/h | max $/h |",
-            "|---|---|---|---|--:|--:|--:|",
+            "| pool | machine | accelerators | capacity | nodes | idle $/h | max $/h | max $/month |",
+            "|---|---|---|---|--:|--:|--:|--:|",
         ),
         rows=tuple(
             table_row(
@@ -254,6 +254,7 @@ def _pools(review: Review) -> Section:
                 nodes_words(pool.nodes),
                 escaped(amount_words(pool.charge.idle)),
                 escaped(amount_words(pool.charge.maximum)),
+                escaped(amount_words(pool.charge.maximum, monthly=True)),
             )
             for pool in pools
         ),

@@ -13,6 +13,7 @@ from ebbtide.analysis.markdown import LIMIT
 from ebbtide.analysis.review import markdown
 from ebbtide.analysis.review.report import AnyReview, FailedReview
 from ebbtide.cli.entry_point import app
+from ebbtide.declaration.catalog.amounts import HOURS_PER_MONTH
 from ebbtide.declaration.project.diagnostics import FaultReport
 from ebbtide.values.documents import json_schema
 from tests.html_pages import parsed, text_of
@@ -172,8 +173,8 @@ def test_another_stack_file(project: Path, tmp_path: Path) -> None:
 
 
 def test_each_version_has_its_own_prices(project: Path) -> None:
-    """A change of the prices alone changes the cost; a price file of the earlier version that is invalid is
-    named with the version."""
+    """A change of the prices alone changes the cost, per hour and month; a price file of the earlier version
+    that is invalid is named with the version."""
     (project / "__main__.py").write_text(POOL)
     (project / "Pulumi.dev.yaml").write_text("config:\n  ebbtide:prices: prices.csv\n")
     row = "cloud,region,item,usd_per_hour_on_demand,as_of\ngke,us-central1,n2-standard-8,{},2026-11\n"
@@ -186,6 +187,8 @@ def test_each_version_has_its_own_prices(project: Path) -> None:
     document = json.loads(result.stdout)
     after, before = document["preview"]["cost"], document["difference"]["cost_before"]
     assert before["maximum"]["usd"] - after["maximum"]["usd"] == pytest.approx(1)
+    for amount in (after["maximum"], before["maximum"], after["charges"][0]["maximum"]):
+        assert amount["usd_per_month"] == pytest.approx(amount["usd"] * HOURS_PER_MONTH, abs=0.01)
     assert document["difference"]["changes"] == []
     refusal = _refused(_review(project, "--against", "main~2"))
     assert "At main~2, the prices are invalid" in refusal
