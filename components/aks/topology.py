@@ -10,9 +10,10 @@ from pulumi_kubernetes import Provider as KubernetesProvider
 from ebbtide.declaration.model.capacity import Reservation
 from ebbtide.declaration.model.cloud import Aks
 from ebbtide.declaration.model.cluster import Cluster as Declaration
+from ebbtide.declaration.model.rules.resources import resource_overrides
 
 from ..cluster import Labels, billing_labels, commitment_inputs, expires, kubernetes_provider, of_pool
-from ..inputs import require_cloud
+from ..inputs import overriding, require_cloud
 from ..node_pools import node_pools
 from .cluster import Cluster, ClusterArgs, MaintenanceSchedules, MaintenanceSchedulesArgs, kubeconfig
 from .identity import Identity, IdentityArgs, Members, MembersArgs
@@ -68,8 +69,9 @@ class Topology(pulumi.ComponentResource):
         self, name: str, declaration: Declaration, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         unaliased = pulumi.ResourceOptions(transformations=[without_aliases])
+        changed = pulumi.ResourceOptions.merge(unaliased, overriding(resource_overrides(declaration)))
         inputs = commitment_inputs(declaration)
-        super().__init__("ebbtide:aks:Topology", name, inputs, pulumi.ResourceOptions.merge(opts, unaliased))
+        super().__init__("ebbtide:aks:Topology", name, inputs, pulumi.ResourceOptions.merge(opts, changed))
         cloud = self.cloud = require_cloud(declaration, Aks)
         self.expires = expires(name, declaration, self)
         self.labels = billing_labels(declaration, self.expires)

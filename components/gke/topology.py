@@ -8,9 +8,10 @@ from pulumi_kubernetes import Provider as KubernetesProvider
 
 from ebbtide.declaration.model.cloud import Gke
 from ebbtide.declaration.model.cluster import Cluster as Declaration
+from ebbtide.declaration.model.rules.resources import resource_overrides
 
 from ..cluster import Labels, billing_labels, commitment_inputs, expires, kubernetes_provider, of_pool
-from ..inputs import require_cloud
+from ..inputs import overriding, require_cloud
 from ..node_pools import node_pools
 from .cluster import Cluster, ClusterArgs, existing_kubeconfig, own_kubeconfig
 from .gpu_networks import GpuNetworks, GpuNetworksArgs
@@ -59,6 +60,8 @@ class Topology(pulumi.ComponentResource):
     def __init__(
         self, name: str, declaration: Declaration, opts: pulumi.ResourceOptions | None = None
     ) -> None:
+        changed = overriding(resource_overrides(declaration))
+        opts = pulumi.ResourceOptions.merge(opts, changed)
         super().__init__("ebbtide:gke:Topology", name, commitment_inputs(declaration), opts)
         cloud = self.cloud = require_cloud(declaration, Gke)
         self.expires = expires(name, declaration, self)

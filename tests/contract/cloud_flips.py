@@ -1,5 +1,7 @@
 """Flips of the fields of a cluster and of its cloud."""
 
+from typing import Any
+
 from tests.contract.flips import (
     ADMINS,
     AKS_EXISTING,
@@ -67,6 +69,11 @@ CLUSTER = [
     flip("Cluster.addons", GKE, "addons", {"trainer": {}}),
     flip("Cluster.adopt", GKE, "adopt", "tests/contract/adopt.json"),
 ]
+_STORED: list[dict[str, Any]] = [{"name": "vision", "bucket": {}, "registry": {}}]
+_RESOURCES = (
+    "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/net/providers/Microsoft.Network"
+)
+
 GKE_CLOUD = [
     Flip("Gke.kind", GKE, AKS),
     flip("Gke.project", GKE, "cloud.project", "acme-other"),
@@ -119,6 +126,18 @@ GKE_CLOUD = [
     ),
     flip("Gke.network_tags", GKE, "cloud.networkTags", ["allow-ssh"]),
     flip("Gke.overrides", GKE, "cloud.overrides", {"enableIntranodeVisibility": True}),
+    flip("Gke.resources", GKE, "cloud.resources", {"router": {"description": "of the nodes"}}),
+    *(
+        flip(f"GkeResources.{field}", with_value(GKE, "teams", _STORED), f"cloud.resources.{path}", value)
+        for field, path, value in (
+            ("network", "network", {"routingMode": "GLOBAL"}),
+            ("subnetwork", "subnetwork", {"logConfig": {"flowSampling": 0.5}}),
+            ("router", "router", {"description": "of the nodes"}),
+            ("router_nat", "routerNat", {"minPortsPerVm": 128}),
+            ("bucket", "bucket", {"versioning": {"enabled": True}}),
+            ("repository", "repository", {"kmsKeyName": f"{RING}/images"}),
+        )
+    ),
     Flip("Gke.existing", GKE_SPOT, GKE_EXISTING),
     flip("Existing.name", GKE_EXISTING, "cloud.existing.name", "others"),
 ]
@@ -158,6 +177,16 @@ AKS_CLOUD = [
     flip("AksConsolidation.delay_minutes", AKS, "cloud.consolidation.delayMinutes", 3),
     flip("AksConsolidation.after_add_minutes", AKS, "cloud.consolidation.afterAddMinutes", 1),
     flip("Aks.maintenance", AKS, "cloud.maintenance", MAINTENANCE),
+    flip("Aks.resources", AKS, "cloud.resources", {"virtualNetwork": {"enableVmProtection": True}}),
+    *(
+        flip(f"AksResources.{field}", with_value(AKS, "teams", _STORED), f"cloud.resources.{path}", value)
+        for field, path, value in (
+            ("virtual_network", "virtualNetwork", {"enableVmProtection": True}),
+            ("subnet", "subnet", {"networkSecurityGroup": {"id": f"{_RESOURCES}/nsg"}}),
+            ("storage_account", "storageAccount", {"sku": {"name": "Standard_ZRS"}}),
+            ("registry", "registry", {"sku": {"name": "Premium"}}),
+        )
+    ),
     flip("Aks.overrides", AKS, "cloud.overrides", {"nodeResourceGroup": "nodes"}),
     Flip("Aks.existing", AKS_SPOT, AKS_EXISTING),
     flip("Existing.name", AKS_EXISTING, "cloud.existing.name", "others"),

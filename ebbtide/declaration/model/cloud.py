@@ -146,6 +146,24 @@ class GkeConsolidation(Declared):
     follow the profile. Default: GKE's own."""
 
 
+class GkeResources(Declared):
+    """Inputs of resources beside the cluster, applied last to each of their kind: see `overrides`."""
+
+    network: Overrides = Field(default_factory=Overrides)
+    """Of `gcp.compute.Network`."""
+    subnetwork: Overrides = Field(default_factory=Overrides)
+    """Of `gcp.compute.Subnetwork`, such as `logConfig` for flow logs."""
+    router: Overrides = Field(default_factory=Overrides)
+    """Of `gcp.compute.Router`."""
+    router_nat: Overrides = Field(default_factory=Overrides)
+    """Of `gcp.compute.RouterNat`."""
+    bucket: Overrides = Field(default_factory=Overrides)
+    """Of `gcp.storage.Bucket`, of teams and of pipelines, such as `versioning`, `lifecycleRules` and
+    `softDeletePolicy`."""
+    repository: Overrides = Field(default_factory=Overrides)
+    """Of `gcp.artifactregistry.Repository`, such as `vulnerabilityScanningConfig`."""
+
+
 class Gke(Declared):
     """Google Kubernetes Engine."""
 
@@ -175,6 +193,8 @@ class Gke(Declared):
     overrides: Overrides = Field(default_factory=Overrides)
     """Inputs of `gcp.container.Cluster` that the declaration has no field for, applied last, with their names
     as in Pulumi YAML. Mappings are merged with the derived inputs; lists replace them."""
+    resources: GkeResources = GkeResources()
+    """Inputs of networks, buckets and registries, in the same way."""
     existing: Existing | None = None
 
     @property
@@ -228,6 +248,19 @@ class AksConsolidation(Declared):
     (10)."""
 
 
+class AksResources(Declared):
+    """Inputs of resources beside the cluster, applied last to each of their kind: see `overrides`."""
+
+    virtual_network: Overrides = Field(default_factory=Overrides)
+    """Of `azure-native.network.VirtualNetwork`, such as `ddosProtectionPlan`."""
+    subnet: Overrides = Field(default_factory=Overrides)
+    """Of `azure-native.network.Subnet`, such as `networkSecurityGroup` and `routeTable`."""
+    storage_account: Overrides = Field(default_factory=Overrides)
+    """Of `azure-native.storage.StorageAccount`, of the buckets of teams, such as `sku` and `encryption`."""
+    registry: Overrides = Field(default_factory=Overrides)
+    """Of `azure-native.containerregistry.Registry`, such as `sku` and `encryption`."""
+
+
 class Aks(Declared):
     """Azure Kubernetes Service."""
 
@@ -262,6 +295,8 @@ class Aks(Declared):
     """Inputs of `azure-native.containerservice.ManagedCluster` that the declaration has no field for, applied
     last, with their names as in Pulumi YAML. Mappings are merged with the derived inputs; lists replace
     them."""
+    resources: AksResources = AksResources()
+    """Inputs of networks, storage accounts and registries, in the same way."""
     existing: Existing | None = None
 
     @property

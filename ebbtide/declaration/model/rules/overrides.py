@@ -58,21 +58,19 @@ def _rows(**fields: tuple[str, ...]) -> dict[str, str]:
     return {path: field.replace("__", ".") for field, paths in fields.items() for path in paths}
 
 
-_BILLING: Final = ("ebbtide-cluster", "ebbtide-owner", EXPIRES)
+BILLING: Final = ("ebbtide-cluster", "ebbtide-owner", EXPIRES)
 _GKE_POOL: Final = field_by_input(CloudKind.GKE) | _rows(
     cloud=("cluster", "project", "location"),
     cloud__keys=("nodeConfig.bootDiskKmsKey",),
-    owner=tuple(f"nodeConfig.resourceLabels.{label}" for label in _BILLING),
+    owner=tuple(f"nodeConfig.resourceLabels.{label}" for label in BILLING),
 )
-
 
 _AKS_POOL: Final = field_by_input(CloudKind.AKS) | _rows(
     cloud=("resourceName", "resourceGroupName"),
     cloud__network=("vnetSubnetID",),
     cloud__kubernetesVersion=("orchestratorVersion",),
-    owner=tuple(f"tags.{label}" for label in _BILLING),
+    owner=tuple(f"tags.{label}" for label in BILLING),
 )
-
 
 _GKE_CLUSTER: Final = _rows(
     name=("name",),
@@ -115,9 +113,8 @@ _GKE_CLUSTER: Final = _rows(
     cloud__consolidation=("clusterAutoscaling.autoscalingProfile",),
     teams=("workloadIdentityConfig", "authenticatorGroupsConfig"),
     lifetime=("deletionProtection", "deletionPolicy"),
-    owner=tuple(f"resourceLabels.{label}" for label in _BILLING),
+    owner=tuple(f"resourceLabels.{label}" for label in BILLING),
 )
-
 
 _AKS_CLUSTER: Final = _rows(
     name=("resourceName",),
@@ -152,9 +149,8 @@ _AKS_CLUSTER: Final = _rows(
     teams=("oidcIssuerProfile", "securityProfile.workloadIdentity", "storageProfile.blobCSIDriver"),
     addons__logs=("addonProfiles.omsagent", "addonProfiles.omsAgent"),
     addons__metrics=("azureMonitorProfile.metrics",),
-    owner=tuple(f"tags.{label}" for label in _BILLING),
+    owner=tuple(f"tags.{label}" for label in BILLING),
 )
-
 
 _NO_POLICIES: Final = "Network policies of teams' namespaces would not be enforced."
 _GKE_POOL_RELIED: Final = {
@@ -169,7 +165,6 @@ _GKE_POOL_RELIED: Final = {
     ),
 }
 
-
 _AKS_POOL_RELIED: Final = {
     "powerState.code": Relied(
         "The pool would have no nodes, and its queue would admit work that stays pending.",
@@ -182,7 +177,6 @@ _AKS_POOL_RELIED: Final = {
         value="Delete",
     ),
 }
-
 
 _GKE_CLUSTER_RELIED: Final = {
     "datapathProvider": Relied(_NO_POLICIES, value="ADVANCED_DATAPATH", for_teams=True),
@@ -203,7 +197,6 @@ _GKE_CLUSTER_RELIED: Final = {
         "Pods would get nodes of a class that has no pool, no quota and no cost limit here.", value=False
     ),
 }
-
 
 _AKS_CLUSTER_RELIED: Final = {
     "networkProfile.networkPlugin": Relied(_NO_POLICIES, value="azure"),
@@ -238,7 +231,6 @@ CLUSTERS: Final = {
     ),
 }
 """Cluster resources."""
-
 
 _OPTIONAL: Final = frozenset({"addons.logs", "addons.metrics", "cloud.maintenance"})
 """Fields whose inputs an override may set as long as they are not declared."""
@@ -278,7 +270,6 @@ _EXPECTED: Final = {
     "object": "a mapping",
 }
 
-
 _PYTHON: Final[Mapping[str, tuple[type, ...]]] = {
     "string": (str,),
     "bool": (bool,),
@@ -289,11 +280,10 @@ _PYTHON: Final[Mapping[str, tuple[type, ...]]] = {
     "object": (Mapping,),
 }
 
-
 _OUT_OF_LIMITS: Final = "The cloud refuses the resource."
 _TOO_MANY: Final = 12
 _DEEP: Final = 3
-_SOURCE: Final = (
+SOURCE: Final = (
     "the installed provider's own types; ebbtide/declaration/model/rules/overrides.py (pulumi-gcp "
     "10.2.0, azure-native 3.29.0)"
 )
@@ -343,7 +333,10 @@ def is_checkable(cloud: CloudKind) -> bool:
     return find_spec(CLOUD_SPECS[cloud].provider_module) is not None
 
 
-def _faults(at: _At, overrides: Mapping[str, Any]) -> Iterator[Fault]:
+def override_faults(of: Overridable, path: str, overrides: Mapping[str, Any]) -> Iterator[Fault]:
+    """Yield the faults of the overrides at a path of the declaration."""
+    keys = path_keys(path)
+    at = _At(of, keys, len(keys))
     derived = list(_derived(at, overrides))
     yield from derived
     if not is_checkable(_cloud(at.of)):
@@ -557,7 +550,11 @@ def unchecked(cluster: Cluster) -> tuple[Fault, ...]:
     """Return a warning if the declaration has overrides, but the provider with their types is not
     installed."""
     cloud = cluster.site.cloud
-    written = ["cloud.overrides"] if cluster.cloud.overrides else []
+    cloud_fields = {
+        "overrides": cluster.cloud.overrides,
+        "resources": cluster.cloud.resources.model_fields_set,
+    }
+    written = [f"cloud.{name}" for name, value in cloud_fields.items() if value]
     written += [f"pools[{index}].overrides" for index, pool in enumerate(cluster.pools) if pool.overrides]
     if not written or is_checkable(cloud):
         return ()
@@ -572,14 +569,14 @@ def unchecked(cluster: Cluster) -> tuple[Fault, ...]:
     return (fault,)
 
 
-@pool_rule("supported pool overrides", _SOURCE)
+@pool_rule("supported pool overrides", SOURCE)
 def _pool(pool: PoolIn) -> Iterator[Fault]:
     if pool.pool.overrides:
-        keys = path_keys(pool.at("overrides"))
-        yield from _faults(_At(pool_overrides(pool.site.cloud, ()), keys, len(keys)), pool.pool.overrides)
+        of = pool_overrides(pool.site.cloud, ())
+        yield from override_faults(of, pool.at("overrides"), pool.pool.overrides)
 
 
-@cluster_rule("pool overrides with teams", _SOURCE)
+@cluster_rule("pool overrides with teams", SOURCE)
 def _pools_of_teams(cluster: Cluster) -> Iterator[Fault]:
     of = POOLS[cluster.site.cloud]
     of = Overridable(of.token, {}, {path: item for path, item in of.relied_on.items() if item.for_teams})
@@ -588,12 +585,11 @@ def _pools_of_teams(cluster: Cluster) -> Iterator[Fault]:
         yield from _derived(_At(of, keys, len(keys)), pool.pool.overrides)
 
 
-@cluster_rule("supported cluster overrides", _SOURCE)
+@cluster_rule("supported cluster overrides", SOURCE)
 def _cluster(cluster: Cluster) -> Iterator[Fault]:
     if cluster.cloud.overrides and cluster.cloud.existing is None:
-        keys = path_keys("cloud.overrides")
         addons = cluster.addons
         fields = {"teams": cluster.teams, "addons.logs": addons.logs, "addons.metrics": addons.metrics}
         fields |= {"cloud.maintenance": cluster.cloud.maintenance}
         of = cluster_overrides(cluster.site.cloud, [name for name, value in fields.items() if value])
-        yield from _faults(_At(of, keys, len(keys)), cluster.cloud.overrides)
+        yield from override_faults(of, "cloud.overrides", cluster.cloud.overrides)

@@ -22,6 +22,7 @@ from ebbtide.declaration.model.rules import (
     overrides,
     queues,
     reservations,
+    resources,
     storage,
     system_pool,
     teams,
@@ -45,6 +46,7 @@ _MODULES = (
     storage,
     addons,
     overrides,
+    resources,
 )
 """The modules with rules, in the order of the documentation."""
 

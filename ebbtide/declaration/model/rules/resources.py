@@ -1,0 +1,212 @@
+"""Overrides of the resources beside cluster and pools: `cloud.resources`."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.cloud import Gke
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.faults import Fault
+from ebbtide.declaration.model.rules.overrides import (
+    BILLING,
+    SOURCE,
+    Overridable,
+    Relied,
+    override_faults,
+)
+from ebbtide.declaration.model.rules.rule import Severity, cluster_rule
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of resources.
+
+    Attributes:
+        of: the resource.
+        is_created: whether the declaration has one.
+        reason: why there is none otherwise.
+    """
+
+    of: Overridable
+    is_created: Callable[[Cluster], bool]
+    reason: str
+
+
+def _has_own_network(cluster: Cluster) -> bool:
+    cloud = cluster.cloud
+    if cloud.existing:
+        return False
+    if isinstance(cloud, Gke):
+        return not cloud.network.vpc
+    return not (cloud.network.subnet or cloud.network.managed)
+
+
+def _has_bucket(cluster: Cluster) -> bool:
+    pipelines = cluster.addons.installed_pipelines
+    return any(team.bucket for team in cluster.teams) or bool(pipelines and pipelines.artifacts == "bucket")
+
+
+def _has_registry(cluster: Cluster) -> bool:
+    return any(team.registry for team in cluster.teams)
+
+
+def _labels(name: str) -> dict[str, str]:
+    return {f"{name}.{label}": "owner" for label in BILLING}
+
+
+_NAMED: Final = {"name": "name", "project": "cloud.project", "region": "cloud.location"}
+_NETWORK: Final = "cloud.network"
+_NO_NETWORK: Final = "The stack creates no network of its own."
+_NO_BUCKET: Final = "No team has a bucket."
+_NO_REGISTRY: Final = "No team has a registry."
+_BY_ROLES: Final = "Members' access, which is granted by roles, would be another one."
+_AZURE: Final = {"resourceGroupName": "cloud.resourceGroup", "location": "cloud.location"} | _labels("tags")
+
+KINDS: Final[Mapping[CloudKind, Mapping[str, _Kind]]] = {
+    CloudKind.GKE: {
+        "network": _Kind(
+            Overridable("gcp:compute/network:Network", _NAMED | {"autoCreateSubnetworks": _NETWORK}, {}),
+            _has_own_network,
+            _NO_NETWORK,
+        ),
+        "subnetwork": _Kind(
+            Overridable(
+                "gcp:compute/subnetwork:Subnetwork",
+                _NAMED | dict.fromkeys(("network", "ipCidrRange", "secondaryIpRanges"), _NETWORK),
+                {
+                    "privateIpGoogleAccess": Relied(
+                        "Nodes without public addresses would not reach Google's APIs.", value=True
+                    )
+                },
+            ),
+            _has_own_network,
+            _NO_NETWORK,
+        ),
+        "router": _Kind(
+            Overridable("gcp:compute/router:Router", _NAMED | {"network": _NETWORK}, {}),
+            _has_own_network,
+            _NO_NETWORK,
+        ),
+        "router_nat": _Kind(
+            Overridable(
+                "gcp:compute/routerNat:RouterNat",
+                _NAMED
+                | {"router": _NETWORK, "subnetworks": _NETWORK, "sourceSubnetworkIpRangesToNat": _NETWORK},
+                {},
+            ),
+            _has_own_network,
+            _NO_NETWORK,
+        ),
+        "bucket": _Kind(
+            Overridable(
+                "gcp:storage/bucket:Bucket",
+                {
+                    "name": "name",
+                    "project": "cloud.project",
+                    "location": "cloud.location",
+                    "forceDestroy": "teams[].bucket.keep",
+                    **_labels("labels"),
+                },
+                {"uniformBucketLevelAccess": Relied(_BY_ROLES, value=True)},
+            ),
+            _has_bucket,
+            _NO_BUCKET,
+        ),
+        "repository": _Kind(
+            Overridable(
+                "gcp:artifactregistry/repository:Repository",
+                {
+                    "repositoryId": "name",
+                    "project": "cloud.project",
+                    "location": "cloud.location",
+                    "dockerConfig.immutableTags": "teams[].registry.immutableTags",
+                    **_labels("labels"),
+                },
+                {
+                    "format": Relied("Images could not be pushed.", value="DOCKER"),
+                    "mode": Relied("Images could not be pushed.", value="STANDARD_REPOSITORY"),
+                },
+            ),
+            _has_registry,
+            _NO_REGISTRY,
+        ),
+    },
+    CloudKind.AKS: {
+        "virtual_network": _Kind(
+            Overridable(
+                "azure-native:network:VirtualNetwork",
+                _AZURE
+                | {"virtualNetworkName": "name", "addressSpace": "cloud.network.nodes", "subnets": _NETWORK},
+                {},
+            ),
+            _has_own_network,
+            _NO_NETWORK,
+        ),
+        "subnet": _Kind(
+            Overridable(
+                "azure-native:network:Subnet",
+                {
+                    "resourceGroupName": "cloud.resourceGroup",
+                    "virtualNetworkName": "name",
+                    **dict.fromkeys(("subnetName", "name", "addressPrefix", "addressPrefixes"), _NETWORK),
+                },
+                {},
+            ),
+            _has_own_network,
+            _NO_NETWORK,
+        ),
+        "storage_account": _Kind(
+            Overridable(
+                "azure-native:storage:StorageAccount",
+                _AZURE | {"accountName": "name"},
+                {
+                    "kind": Relied("It would not be the account of a bucket.", value="StorageV2"),
+                    "isHnsEnabled": Relied("Pods mount the bucket as a file system.", value=True),
+                    "allowSharedKeyAccess": Relied(_BY_ROLES, value=False),
+                },
+            ),
+            lambda cluster: any(team.bucket for team in cluster.teams),
+            _NO_BUCKET,
+        ),
+        "registry": _Kind(
+            Overridable(
+                "azure-native:containerregistry:Registry",
+                _AZURE | {"registryName": "name"},
+                {"adminUserEnabled": Relied(_BY_ROLES, value=False)},
+            ),
+            _has_registry,
+            _NO_REGISTRY,
+        ),
+    },
+}
+"""Kinds of resources whose inputs can be overridden, by cloud and field of `cloud.resources`."""
+
+
+def resource_overrides(cluster: Cluster) -> dict[str, dict[str, Any]]:
+    """Return the declared overrides by type token."""
+    kinds, declared = KINDS[cluster.site.cloud], cluster.cloud.resources
+    return {kinds[name].of.token: own for name in kinds if (own := getattr(declared, name))}
+
+
+def _written(cluster: Cluster) -> Iterator[tuple[str, _Kind, dict[str, Any]]]:
+    """Yield the path of each kind with overrides, the kind and the overrides."""
+    declared = cluster.cloud.resources
+    for name, kind in KINDS[cluster.site.cloud].items():
+        if own := getattr(declared, name):
+            yield f"cloud.resources.{type(declared).model_fields[name].alias}", kind, own
+
+
+@cluster_rule("supported resource overrides", SOURCE)
+def _supported(cluster: Cluster) -> Iterator[Fault]:
+    for path, kind, own in _written(cluster):
+        yield from override_faults(kind.of, path, own)
+
+
+@cluster_rule(
+    "overridden resources are created", "components/gke and components/aks", severity=Severity.WARNED
+)
+def _created(cluster: Cluster) -> Iterator[Fault]:
+    for path, kind, _ in _written(cluster):
+        if not kind.is_created(cluster):
+            yield Fault(path, kind.reason, "The overrides have no effect.", "Remove them.")
