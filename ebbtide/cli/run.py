@@ -17,6 +17,7 @@ from ebbtide.work.tasks import CodeIn
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ebbtide.clients.kubernetes import Api
     from ebbtide.clients.kubernetes.objects import Object
     from ebbtide.placement import Profile
     from ebbtide.work.runs.folder import Folder
@@ -174,7 +175,7 @@ def create(
             for path in folder.skipped
         ),
     ]
-    manifest, note = with_code(manifest, cluster, namespace, folder, code_in, options)
+    manifest, note = with_code(manifest, api, cluster, namespace, folder, code_in, options)
     notes += [note] if note else []
     follow_command.submit(
         manifest,
@@ -190,6 +191,7 @@ def create(
 
 def with_code(
     manifest: "Object",
+    api: "Api",
     cluster: "Profile",
     namespace: str,
     folder: "Folder",
@@ -197,11 +199,10 @@ def with_code(
     options: dict[str, Any],
 ) -> "tuple[Object, str]":
     """Upload the code of a run and report copied layers of its base image; return the Job, and a line."""
-    from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
     from ebbtide.work.runs.code import check_destination, image_repository, uploaded  # noqa: PLC0415
     from ebbtide.work.runs.folder import size_text  # noqa: PLC0415
 
-    check_destination(Api.of_user(options["context"]), cluster, namespace)
+    check_destination(api, cluster, namespace)
     repository = image_repository(cluster, namespace, folder, code_in)
 
     def report(copied: int, total: int) -> None:

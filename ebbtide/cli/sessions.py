@@ -123,7 +123,7 @@ class _Session:
         namespace = manifest["metadata"].get("namespace") or api.namespace
         submission.dry_run(api, namespace, manifest, *dependents)
         check_pods(api, manifest, namespace)
-        manifest, _ = with_code(manifest, cluster, namespace, folder, own["code_in"], options)
+        manifest, _ = with_code(manifest, api, cluster, namespace, folder, own["code_in"], options)
         job = submission.submit(api, manifest, *dependents)
         say(f"Job {job['metadata']['name']} is created, in namespace {namespace}.")
         if risk := sessions.reclaim_warning(cluster, options["pool"], options["queue"], namespace):

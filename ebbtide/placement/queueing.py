@@ -379,9 +379,9 @@ def queueing(cluster: Cluster) -> Queueing:
     namespaces: dict[str, list[str]] = {}
     local_queues: list[LocalQueueObject] = []
     for tenant in tenants:
-        used = [queue for queue in queues if tenant.queues_used(queue.name)]
-        guaranteed = _guarantees(tenant, used)
-        for queue in used:
+        used = [(queue, uses) for queue in queues if (uses := tenant.queues_used(queue.name))]
+        guaranteed = _guarantees(tenant, [queue for queue, _ in used])
+        for queue, uses in used:
             is_shared = not cluster.teams or tenant.name in shared
             name = queue.name if is_shared else tenant.cluster_queue(queue.name)
             mine, own = by_queue[queue.name], guaranteed[queue.name]
@@ -399,8 +399,7 @@ def queueing(cluster: Cluster) -> Queueing:
                 checks=_checks_of(queue, mine),
             )
             local_queues += [
-                LocalQueueObject(use.as_ or use.queue, tenant.namespace_name, name)
-                for use in tenant.queues_used(queue.name)
+                LocalQueueObject(use.as_ or use.queue, tenant.namespace_name, name) for use in uses
             ]
     return Queueing(
         flavors=flavors,
