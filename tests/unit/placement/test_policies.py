@@ -1,5 +1,7 @@
 """Admission policies: the queue that work names, and what members' work may do."""
 
+import re
+
 import pytest
 
 from components.addons.add_on import priority_class
@@ -177,3 +179,17 @@ def test_inline_volumes_use_the_identity_of_the_pod(base: Declaration, admitted:
     (foreign,) = [item for item in policy["spec"]["variables"] if item["name"] == "foreign"]
     assert ("v.csi" in foreign["expression"]) is admitted
     assert "nfs" not in foreign["expression"]
+
+
+@pytest.mark.parametrize("length", [1, 40, 44, 45, 52, 53, 60, 90])
+def test_users_may_own_their_work(length: int) -> None:
+    """The policy's pattern matches the user of a label, also one whose name is cut in it."""
+    policy, _ = member_policy.objects(declare(changed(GKE, teams=[{"name": "vision"}])))["members"]
+    texts = [item["expression"] for item in policy["spec"]["validations"]]
+    owner_check = next(text for text in texts if "username.matches" in text)
+    user = f"{'ada.b_' * 15}"[:length] + "@acme.example"
+    label = run.label_value(user)
+    (whole,) = re.findall(r"size\(l\['ebbtide[.]dev/owner'\]\) < (\d+) ", owner_check)
+    name = label.replace(".", "[.]").replace("-", "[^A-Za-z0-9._]+")
+    end = "[^A-Za-z0-9]*$" if len(label) < int(whole) else ""
+    assert re.search(f"^[^A-Za-z0-9]*{name}{end}", user)
