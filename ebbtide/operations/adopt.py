@@ -102,7 +102,9 @@ def prove(request: Request) -> Adopted:
     found = Found()
     try:
         found = _found(request)
-        found = sources.one_cluster(found, request.cluster)
+        found = sources.one_cluster(
+            found, request.cluster, location=request.location, resource_group=request.resource_group
+        )
     except AdoptionError as error:
         faults.append(str(error))
     if faults:

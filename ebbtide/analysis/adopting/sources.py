@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ebbtide.analysis.adopting import azure, google, kueue, terraform
-from ebbtide.analysis.adopting.found import AdoptionError, Found, LeftOut, merged
+from ebbtide.analysis.adopting.found import AdoptionError, Found, FoundResource, LeftOut, merged
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.errors import EbbtideError
 from ebbtide.text import did_you_mean, or_list
@@ -57,13 +57,19 @@ def _read(path: Path) -> Found:
             f"{path} is not JSON, or only a part of it: {error}. Write it again with {or_list(KINDS)}."
         ) from None
     file = str(path)
-    found = (
-        google.read(document, file)
-        or azure.read(document, file)
-        or terraform.read(document, file)
-        or terraform.read_pulumi(document, text, file)
-        or kueue.read(document, file)
-    )
+    try:
+        found = (
+            google.read(document, file)
+            or azure.read(document, file)
+            or terraform.read(document, file)
+            or terraform.read_pulumi(document, text, file)
+            or kueue.read(document, file)
+        )
+    except (AttributeError, KeyError, TypeError) as error:
+        raise AdoptionError(
+            f"{path} has a value of another type than its tool writes ({error}). Write it again with "
+            f"{or_list(KINDS)}, and do not edit it."
+        ) from error
     if found is None:
         raise AdoptionError(
             f"{path} is not a document about a cluster that Ebbtide knows. Write one with {or_list(KINDS)}."
@@ -71,12 +77,16 @@ def _read(path: Path) -> Found:
     return found
 
 
-def one_cluster(found: Found, name: str | None) -> Found:
+def one_cluster(
+    found: Found, name: str | None, *, location: str | None = None, resource_group: str | None = None
+) -> Found:
     """Return one of the clusters that were found, with its pools.
 
     Args:
         found: all of them.
         name: its name; None for the only one.
+        location: its zone or region; None for any.
+        resource_group: its resource group on Azure; None for any.
 
     Raises:
         AdoptionError: there is no such cluster, several, or one that cannot be adopted.
@@ -91,11 +101,21 @@ def one_cluster(found: Found, name: str | None) -> Found:
         raise AdoptionError(
             f"There is no cluster {name}{did_you_mean(name, names)} Found: {', '.join(names)}."
         )
-    chosen = [cluster for cluster in found.clusters if name in (None, cluster.name)]
-    if len(chosen) > 1:
-        places = ", ".join(f"{item.name} in {item.inputs.get('location')}" for item in chosen)
+    chosen = [
+        cluster
+        for cluster in found.clusters
+        if name in (None, cluster.name)
+        and location in (None, cluster.inputs.get("location"))
+        and (resource_group or "").lower() in ("", str(cluster.inputs.get("resourceGroupName")).lower())
+    ]
+    if not chosen:
+        place = " and ".join(filter(None, (location, resource_group)))
         raise AdoptionError(
-            f"There are several clusters: {places}. Name one with --cluster, and --location or "
+            f"There is no cluster{f' {name}' if name else ''} in {place}. Found: {_placed(found.clusters)}."
+        )
+    if len(chosen) > 1:
+        raise AdoptionError(
+            f"There are several clusters: {_placed(chosen)}. Name one with --cluster, and --location or "
             "--resource-group."
         )
     (cluster,) = chosen
@@ -110,3 +130,7 @@ def one_cluster(found: Found, name: str | None) -> Found:
     if Inputs(cluster.inputs).flag("clusterAutoscaling.enabled"):
         left_out.append(LeftOut(name="node auto-provisioning", reason=_PROVISIONING))
     return replace(found, resources=(cluster, *of_cluster), left_out=tuple(left_out))
+
+
+def _placed(clusters: Sequence[FoundResource]) -> str:
+    return ", ".join(f"{item.name} in {item.inputs.get('location')}" for item in clusters)

@@ -159,3 +159,24 @@ def test_missing_rights_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     output = _adopt("live", *_LIVE, "lab", status=2)
     assert "roles/container.viewer" in output
     assert "--from" in output
+
+
+def test_one_of_two_clusters_is_named_by_its_location(project: Path) -> None:
+    """Two clusters of a name differ in their location; another location is an error that lists both."""
+    nodes = [pool("admin", "e2-standard-4")]
+    document = [cluster("lab", zone, nodes) for zone in ("us-central1-a", "us-central1-b")]
+    (project / "cluster.json").write_text(json.dumps(document))
+    options = ("shared", "--from", "cluster.json", "--location")
+    output = " ".join(_adopt(*options, "europe-west4-a", status=2).split())
+    assert "in europe-west4-a. Found: lab in us-central1-a, lab in us-central1-b." in output
+    assert "lab in acme-ml, us-central1-b" in _adopt(*options, "us-central1-b")
+
+
+@pytest.mark.parametrize("pools", ["x", [1]])
+def test_a_document_with_a_value_of_another_type_is_refused(project: Path, pools: object) -> None:
+    """An edited document is one error that names the file, and nothing is written."""
+    document = {**cluster("lab", "us-central1-a", []), "nodePools": pools}
+    (project / "cluster.json").write_text(json.dumps(document))
+    output = " ".join(_adopt("shared", "--from", "cluster.json", status=2).split())
+    assert "cluster.json has a value of another type than its tool writes" in output
+    assert not (project / "Pulumi.shared.yaml").exists()
