@@ -121,6 +121,12 @@ def test_a_living_engine_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
             "wake dev",
         ),
         ("configured Kubernetes cluster is unreachable: unable to load schema", "wake dev"),
+        (
+            "resource 'resourceflavors.kueue.x-k8s.io' does not exist",
+            "The cluster has no Kueue. Remove `existing: true`",
+        ),
+        ("resource 'experiments.kubeflow.org' does not exist", "The cluster has no Katib."),
+        ('configmaps "b-kueue-manager-config" not found', "it is not from Kueue's chart or manifests"),
         ('vision: namespaces "vision" already exists', "`namespace: {name: NAME, create: false}`"),
         ("googleapi: Error 409: Already exists: projects/p/.../nodePools/cpu.", "not in the stack"),
     ],
