@@ -153,8 +153,8 @@ class Kueue(ReleasedAddOn):
             Right("kueue.x-k8s.io", ("localqueues", "workloads"), READ),
             Right("visibility.kueue.x-k8s.io", ("localqueues/pendingworkloads",), ("get",)),
         ),
-        # v1beta2 since 0.15 (Kueue, CHANGELOG-0.15.md).
-        definitions={"resourceflavors.kueue.x-k8s.io": "v1beta2"},
+        # v1beta2 since 0.15 (Kueue, CHANGELOG-0.15.md). Its webhook leads to the controller.
+        definitions={"localqueues.kueue.x-k8s.io": "v1beta2"},
     )
 
     install: Literal["chart", "managed"] = "chart"

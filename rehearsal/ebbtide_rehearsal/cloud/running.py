@@ -86,7 +86,7 @@ def read_memory(directory: Path) -> int:
         return 0
 
 
-_START_TIMEOUT: Final = 120.0  # seconds; includes the start of existing clusters
+_START_TIMEOUT: Final = 300.0  # seconds; includes the start of existing clusters
 _STEP: Final = 0.05
 _ENDING: Final = 30.0
 _SHOWN: Final = 10

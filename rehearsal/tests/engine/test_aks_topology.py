@@ -182,7 +182,7 @@ def test_teams_and_logs_come_and_go(tmp_path: Path) -> None:
         assert store.resources() == []
 
 
-_DEFINITION: Final = "train-addons-kueue-resourceflavors.kueue.x-k8s.io"
+_DEFINITION: Final = "train-addons-kueue-localqueues.kueue.x-k8s.io"
 
 
 @pytest.mark.long
@@ -209,7 +209,7 @@ def test_the_managed_kueue(tmp_path: Path, existing: bool) -> None:  # noqa: FBT
         order = ("train-kueue", _DEFINITION, "train-addons-queues-resourceflavor-cpu")
         assert sorted(order, key=names.index) == [*order]
         (definition,) = [item for item in stack.state() if item["urn"].endswith(f"::{_DEFINITION}")]
-        assert (definition["id"], definition["external"]) == ("resourceflavors.kueue.x-k8s.io", True)
+        assert (definition["id"], definition["external"]) == ("localqueues.kueue.x-k8s.io", True)
         flavor = next(item for item in stack.state() if item["type"].endswith(":ResourceFlavor"))
         assert any(urn.endswith("::train-kueue") for urn in flavor["dependencies"])
         assert stack.up().changed == {}

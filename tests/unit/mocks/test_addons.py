@@ -194,7 +194,7 @@ def test_existing_kueue(mocks: Mocks) -> None:
     declaration = declare(changed(GKE_EXISTING, addons={"kueue": {"existing": True}}))
     mocks.run(lambda: ExistingAddOn("existing", ADD_ONS["kueue"].spec, declaration))
     assert mocks.read == [
-        "resourceflavors.kueue.x-k8s.io",
+        "localqueues.kueue.x-k8s.io",
         "ml/jobs-kueue-manager-config",
         "ml/jobs-kueue-controller-manager",
     ]
@@ -208,7 +208,7 @@ def test_existing_kueue(mocks: Mocks) -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "version"),
     [
-        ("kueue", "resourceflavors.kueue.x-k8s.io", "v1beta2"),
+        ("kueue", "localqueues.kueue.x-k8s.io", "v1beta2"),
         ("trainer", "trainjobs.trainer.kubeflow.org", "v1alpha1"),
         ("trainer", "jobsets.jobset.x-k8s.io", "v1alpha2"),
         ("katib", "experiments.kubeflow.org", "v1beta1"),

@@ -122,7 +122,7 @@ def test_a_living_engine_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         ("configured Kubernetes cluster is unreachable: unable to load schema", "wake dev"),
         (
-            "resource 'resourceflavors.kueue.x-k8s.io' does not exist",
+            "resource 'localqueues.kueue.x-k8s.io' does not exist",
             "The cluster has no Kueue. Remove `existing: true`",
         ),
         ("resource 'experiments.kubeflow.org' does not exist", "The cluster has no Katib."),

@@ -104,7 +104,7 @@ def test_settings_of_an_existing_kueue_are_compared() -> None:
     service = {"name": "jobs-kueue-webhook-service", "namespace": "batch"}
     settings = {"integrations": {"frameworks": ["batch/job", "pod"]}, "fairSharing": {}}
     objects: dict[str, Object] = {
-        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/resourceflavors.kueue.x-k8s.io": {
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/localqueues.kueue.x-k8s.io": {
             "spec": {"conversion": {"webhook": {"clientConfig": {"service": service}}}}
         },
         "/api/v1/namespaces/batch/configmaps/jobs-kueue-manager-config": {
