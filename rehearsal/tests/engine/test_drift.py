@@ -244,8 +244,83 @@ _OBJECTS: Final = (
         f"{_TEAM}-networkpolicy-own-namespace", f"{_TEAM}-networkpolicy-own-namespace", GONE, (), "create"
     ),
     _Edited(f"{_TEAM}-limitrange-one-node", f"{_TEAM}-limitrange-one-node", GONE, (), "create"),
+    _Edited(
+        "train-addons-controllers", "train-addons-controllers", {"description": "theirs"}, ("description",)
+    ),
+    _Edited(
+        "train-addons-validatingadmissionpolicy-members",
+        "train-addons-validatingadmissionpolicy-members",
+        {"spec": {"failurePolicy": "Ignore"}},
+        ("spec.failurePolicy",),
+    ),
+    _Edited(
+        "train-addons-validatingadmissionpolicybinding-members",
+        "train-addons-validatingadmissionpolicybinding-members",
+        {"spec": {"validationActions": ["Warn"]}},
+        ("spec.validationActions[0]",),
+    ),
+    _Edited(
+        "train-addons-validatingadmissionpolicybinding-profile",
+        "train-addons-validatingadmissionpolicybinding-profile",
+        GONE,
+        (),
+        "create",
+    ),
+    _Edited(
+        "train-addons-team-vision-resourcequota-nothing-left-behind",
+        "train-addons-team-vision-resourcequota-nothing-left-behind",
+        GONE,
+        (),
+        "create",
+    ),
+    _Edited(
+        "train-addons-team-vision-rolebinding-members",
+        "train-addons-team-vision-rolebinding-members",
+        lambda state: {"subjects": [*state["subjects"], {"kind": "User", "name": "eve"}]},
+        ("subjects[1]",),
+    ),
+    _Edited(
+        "train-addons-team-vision-serviceaccount-worker",
+        "train-addons-team-vision-serviceaccount-worker",
+        {"automountServiceAccountToken": True},
+        ("automountServiceAccountToken",),
+    ),
+    _Edited(
+        "train-addons-queues-workloadpriorityclass-ebbtide-low",
+        "train-addons-queues-workloadpriorityclass-ebbtide-low",
+        {"description": "theirs"},
+        ("description",),
+    ),
+    _Edited(
+        "train-addons-queues-workloadpriorityclass-ebbtide-normal",
+        "train-addons-queues-workloadpriorityclass-ebbtide-normal",
+        GONE,
+        (),
+        "create",
+    ),
+    _Edited(
+        "train-addons-queues-workloadpriorityclass-ebbtide-high",
+        "train-addons-queues-workloadpriorityclass-ebbtide-high",
+        {"description": "theirs"},
+        ("description",),
+    ),
+    _Edited(
+        "train-addons-queues-validatingadmissionpolicy-ebbtide-queue-required",
+        "train-addons-queues-validatingadmissionpolicy-ebbtide-queue-required",
+        {"spec": {"failurePolicy": "Ignore"}},
+        ("spec.failurePolicy",),
+    ),
+    _Edited(
+        "train-addons-queues-validatingadmissionpolicybinding-ebbtide-queue-required",
+        "train-addons-queues-validatingadmissionpolicybinding-ebbtide-queue-required",
+        GONE,
+        (),
+        "create",
+    ),
 )
 _EDITS: Final = {"gke": _GKE, "aks": _AKS}
+_LEAST: Final = 40
+"""Edits on each cloud, with a pool and a grant that are created."""
 
 
 def _quota(groups: Any) -> Any:
@@ -384,6 +459,7 @@ def test_a_month_of_the_clouds_changes_and_edits_by_hand(
                 assert deployed.makers().keys() == {"autoscaler", "cloud", "controller"}
 
         edits = (*_EDITS[cloud], *_OBJECTS)
+        assert len(edits) + 2 >= _LEAST
         for edited in _EDITS[cloud]:
             edit_resource(deployed.store, edited.resource, edited.edit)
         deployed.objects.edits = {edited.name: ("kubectl-edit", edited.edit) for edited in _OBJECTS}
