@@ -55,6 +55,13 @@ def test_a_taint_that_only_discourages_guards_nothing() -> None:
     assert reaches["expression"] == "(true)"
 
 
+def test_a_request_for_a_gpu_passes_its_taint() -> None:
+    """Admission adds the toleration for it, so that a pod reaches the pool without its own."""
+    ((policy,), _) = queue_policy.layers(declare(changed(GKE, queues=[QUEUE], teams=[TEAM])))
+    (reaches,) = [item for item in policy["spec"]["variables"] if item["name"] == "reaches"]
+    assert "|| variables.limits.exists(l, 'nvidia.com/gpu' in l))" in reaches["expression"]
+
+
 def test_quotes_in_a_taint_stay_text() -> None:
     """Text of a declaration never becomes part of an expression."""
     declaration = changed(GKE, queues=[{"name": "cpus", "pools": ["cpu"]}], teams=[TEAM])
