@@ -20,7 +20,7 @@ from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.declaration.model.tenancy import is_object_id
-from ebbtide.placement.kueue_settings import UNCOUNTED, Installation, frameworks
+from ebbtide.placement.kueue_settings import Installation, frameworks, uncounted
 from ebbtide.values.kueue_api import CONFIGURATION
 from ebbtide_rehearsal.cloud.azure.identities import know
 from ebbtide_rehearsal.cloud.azure.seeding import seed_cluster as seed_aks
@@ -167,7 +167,7 @@ def _values(declaration: Cluster) -> dict[str, Any]:
         "webhook": {"port": 10250},
         "visibilityServer": {"bindPort": _OPEN},
         "integrations": {"frameworks": frameworks(declaration)},
-        "resources": {"excludeResourcePrefixes": list(UNCOUNTED)},
+        "resources": {"excludeResourcePrefixes": list(uncounted(declaration))},
     }
     manager = {
         "image": {"repository": "registry.k8s.io/kueue/kueue", "tag": f"v{PINS['kueue'].version}"},
