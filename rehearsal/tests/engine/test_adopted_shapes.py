@@ -27,7 +27,7 @@ _SHAPES: Final[dict[str, list[Document]]] = {
     **{f"gke {shape.__name__}": [shape()] for shape in gke_shapes.SHAPES},
     **{f"aks {name}": _without_drivers(getattr(aks_shapes, name)) for name in aks_shapes.SHAPES},
 }
-_ALWAYS: Final = ("gke research whole", "aks CILIUM whole")
+_ALWAYS: Final = ("gke research whole", "aks VERIFIED whole")
 _CASES: Final = [f"{shape} {level}" for shape in _SHAPES for level in ("whole", "pools")]
 _MACHINES: Final = {"gke": "n2-standard-4", "aks": "Standard_D4s_v5"}
 
