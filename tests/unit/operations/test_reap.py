@@ -140,7 +140,7 @@ def test_a_label_that_cannot_be_read_never_expires(label: str, monkeypatch: pyte
 
 
 def test_resources_of_a_known_cluster_are_not_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its disk is the cluster's; a node pool may be of another stack."""
+    """A disk is its cluster's; a node pool may be of another stack."""
     inventory = _Inventory()
     listed = [
         CloudResource(
@@ -157,7 +157,7 @@ def test_resources_of_a_known_cluster_are_not_unknown(monkeypatch: pytest.Monkey
 
 
 def test_a_stack_that_became_permanent_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its lifetime was removed after the report: the check under the lock ends the destroy."""
+    """A lifetime was removed after the report: the check under the lock ends the destroy."""
 
     def destroy(_stack: Any, options: Any, _console: Any) -> None:
         options.check(STATE)
