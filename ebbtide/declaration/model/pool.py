@@ -334,10 +334,13 @@ class Pool(Declared):
     max_pods_per_node: Annotated[Positive | None, gke_fixed("maxPodsPerNode"), aks_fixed("maxPods")] = None
     """Maximum number of pods on a node. Default: the cloud's own."""
     compact: Annotated[
-        bool, gke_fixed("placementPolicy"), only_gke("The field would have no effect on AKS.")
+        bool,
+        gke_fixed("placementPolicy.type", "placementPolicy.tpuTopology"),
+        only_gke("The field would have no effect on AKS."),
     ] = False
     """GKE: nodes close together in one zone, for traffic between them. Fixed when the pool is created: to
-    change it, give the pool another name."""
+    change it, give the pool another name. `overrides: {placementPolicy: {policyName: …}}` names a compact or
+    workload policy that exists."""
     gvnic: Annotated[
         bool | None,
         gke("nodeConfig.gvnic"),

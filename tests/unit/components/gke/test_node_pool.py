@@ -279,6 +279,13 @@ def test_a_slice_of_several_nodes_has_its_topology() -> None:
     assert "placementPolicy" not in made(machine="ct5lp-hightpu-4t", tpuTopology="2x2")
 
 
+def test_a_placement_policy_has_a_name() -> None:
+    """An override names a compact or workload policy that exists; the type stays that of the field."""
+    policy = {"placementPolicy": {"policyName": "nvl72"}}
+    inputs = made(machine="c2-standard-8", compact=True, overrides=policy)
+    assert inputs["placementPolicy"] == {"type": "COMPACT", "policyName": "nvl72"}
+
+
 def test_gvnic_follows_the_machine() -> None:
     """The gVNIC is enabled on series without another interface, and existing pools keep their setting."""
     assert made(machine="c3-standard-8")["nodeConfig"]["gvnic"] == {"enabled": True}
