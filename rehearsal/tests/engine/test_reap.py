@@ -141,7 +141,7 @@ def test_a_stack_that_is_extended_meanwhile_stays(
 def test_kills_at_random_moments(project: Project, kills: int, request: pytest.FixtureRequest) -> None:
     """The next reaper destroys the rest of a killed one's stacks, without a lock, and keeps other stacks."""
     site = {"type": "acme:web:Site", "name": "site"}
-    _stacks(project, {"old": [*lifetime(-1), site], "new": [*lifetime(1), site]})
+    _stacks(project, {"old": [*lifetime(-1), site], "new": [*lifetime(24), site]})
     before = project.state.with_name("before")
     shutil.copytree(project.state, before)
     begun = time.monotonic()
