@@ -347,6 +347,8 @@ def _settings(pool: RecordedPool) -> Iterator[str]:
         yield "compact placement"
     if pool.gvnic:
         yield "gVNIC"
+    if pool.gpu_direct:
+        yield f"GPUDirect-{pool.gpu_direct.upper()}"
     if pool.image_streaming:
         yield "image streaming"
     for disk in pool.secondary_boot_disks:

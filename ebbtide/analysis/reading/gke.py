@@ -13,6 +13,7 @@ from typing import Any, Final
 from ebbtide.analysis.reading.facts import ClusterFacts, FindMachine, Inputs, RecordedPool
 from ebbtide.analysis.recording.recording import Resource
 from ebbtide.declaration.catalog.clouds import GKE_REGION_ZONES, PREEMPTIBLE_SECONDS, is_gke_zone
+from ebbtide.declaration.catalog.gpu_direct import STRATEGIES, Strategy, networks_of
 from ebbtide.declaration.catalog.machines import Machine, find_machine
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import (
@@ -193,6 +194,7 @@ def read_pool(
         auto_upgrade=inputs.flag("management.autoUpgrade"),
         compact=inputs.text("placementPolicy.type") == "COMPACT" and not topology,
         gvnic=inputs.flag("nodeConfig.gvnic.enabled"),
+        gpu_direct=_gpu_direct(inputs),
         tpu_topology=topology or None,
         max_pods_per_node=inputs.number("maxPodsPerNode"),
         labels=inputs.labels("nodeConfig.labels"),
@@ -204,6 +206,18 @@ def read_pool(
         network_tags=inputs.texts("nodeConfig.tags"),
         **others,
     )
+
+
+def _gpu_direct(inputs: Inputs) -> Strategy | None:
+    """Return the GPUDirect of a pool, whose interfaces are in the networks that a stack creates for it."""
+    subnets = [part.text("subnetwork") for part in inputs.parts("networkConfig.additionalNodeNetworkConfigs")]
+    for strategy in STRATEGIES:
+        networks = networks_of([strategy])
+        if len(subnets) == len(networks) and all(
+            subnet.endswith(f"-{network.name}") for subnet, network in zip(subnets, networks, strict=True)
+        ):
+            return strategy
+    return None
 
 
 def machine(inputs: Inputs, find: FindMachine = _CATALOG) -> Machine | None:

@@ -74,6 +74,10 @@ _NETWORKS: Final[Mapping[Strategy, tuple[GpuNetwork, ...]]] = {
 }
 
 
+STRATEGIES: Final = tuple(_NETWORKS)
+"""All strategies."""
+
+
 def strategy_of(family: str) -> Strategy | None:
     """Return the strategy of a machine family; None if it has no GPUDirect that is configured here."""
     return _STRATEGIES.get(family)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from ebbtide.analysis.quotas import quotas
+from ebbtide.analysis.reading.pools import read_pools
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import Profile
@@ -159,9 +160,7 @@ def test_a_queue_over_other_pools_attaches_to_none() -> None:
 def test_quotas_count_networks_once() -> None:
     """Pools of one strategy share their networks, which a project's quotas limit."""
     twice = changed(RDMA, pools=[*RDMA["pools"], {**RDMA["pools"][-1], "name": "more"}])
-    found = {
-        item.name: item.amount for item in quotas(declare(twice).resolved_pools) if item.region == "global"
-    }
+    found = {item.name: item.amount for item in quotas(read_pools(synth(twice))) if item.region == "global"}
     assert {name: found[name] for name in ("NETWORKS", "SUBNETWORKS", "FIREWALLS")} == {
         "NETWORKS": 2,
         "SUBNETWORKS": 9,
