@@ -299,11 +299,13 @@ class Update:
             api = access.client(kubeconfig, _UNKNOWN)
             with access.reaching(_UNKNOWN):
                 existing = [name for name in names if api.find(f"/api/v1/namespaces/{name}")]
+                elsewhere = list(existing_elsewhere(api, names.keys() - set(existing)))
                 taken = sorted(queueing & _kueue_objects(api, {item.kind for item in queueing}), key=str)
         except OperationError:
             return []
         return [
             *(_existing_namespace(name, of_team=names[name]) for name in existing),
+            *elsewhere,
             *_existing_objects(taken),
         ]
 
@@ -539,6 +541,19 @@ def _existing_objects(items: Iterable[ObjectReference]) -> Iterator[str]:
             f"WorkloadPriorityClasses with this one: {', '.join(priorities)}. The first destroy would delete "
             "them for both. Declare all queues of the cluster in one stack."
         )
+
+
+def existing_elsewhere(api: Api, namespaces: Collection[str]) -> Iterator[str]:
+    """Yield a message about each add-on that an update would install into one of these new namespaces, and
+    that the cluster has in another one."""
+    for spec in (kind.spec for kind in ADD_ONS.values() if kind.spec.namespace in namespaces):
+        kind = next(iter(spec.definitions), "")
+        if kind and api.find(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{kind}"):
+            yield (
+                f"Nothing was changed: the cluster has {spec.title}, and not from this stack. Its kinds "
+                f"cannot be installed twice. Write `addons: {{{spec.name}: {{existing: true}}}}` to use the "
+                f"{spec.title} that is there."
+            )
 
 
 def _existing_namespace(name: str, *, of_team: bool) -> str:

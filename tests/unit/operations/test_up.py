@@ -240,3 +240,16 @@ def test_objects_have_the_ids_of_the_provider(
     stack = _Stack(exists=True, creating=creating, manager="pulumi-kubernetes")
     assert _resolve(stack)[0] == []
     assert [item["id"] for item in stack.deployment["resources"][2:]] == ([identity] if identity else [])
+
+
+def test_an_add_on_in_another_namespace_is_not_installed_twice() -> None:
+    """Its kinds are there: the update would end halfway, with conflicts of field managers."""
+    kinds = {"localqueues.kueue.x-k8s.io"}
+
+    def find(path: str) -> bool:
+        return path.rpartition("/")[2] in kinds
+
+    api = SimpleNamespace(find=find)
+    found = list(up.existing_elsewhere(cast("Any", api), {"kueue-system", "katib", "vision"}))
+    assert [text.partition(" and")[0] for text in found] == ["Nothing was changed: the cluster has Kueue,"]
+    assert "`addons: {kueue: {existing: true}}` to use the Kueue that is there" in found[0]
