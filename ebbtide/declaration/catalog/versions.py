@@ -218,19 +218,16 @@ PINS = {
 }
 
 
-def kubernetes_versions(cloud: CloudKind, plan: str, today: date) -> tuple[str, ...]:
-    """Return the minor versions of Kubernetes that new clusters can have, the oldest first.
-
-    A version of AKS ends by itself; the dates of GKE's schedule are estimates (GKE docs, release-schedule).
+def kubernetes_versions(cloud: CloudKind, plan: str) -> dict[str, date]:
+    """Return the minor versions of Kubernetes that new clusters can have, each with its last day, the oldest
+    first. The dates of GKE's schedule are estimates, and omitted (GKE docs, release-schedule).
 
     Args:
         plan: release channel of GKE, or pricing tier of AKS.
-        today: the current date. Once all versions have ended, the table is too old, and the result empty.
     """
-    return tuple(
-        version
+    return {
+        version: date.fromisoformat(row["until"]) if row["until"] else date.max
         for row in rows("kubernetes_versions")
         if row["cloud"] == cloud.value and plan in row["plans"].split()
-        if not row["until"] or today <= date.fromisoformat(row["until"])
         for version in row["versions"].split()
-    )
+    }

@@ -121,7 +121,7 @@ def test_the_expiry_in_a_state() -> None:
         for name, expires in (("a", "2026-11-22T20:00Z"), ("b", "2026-11-22T21:00Z"))
     ]
     labels = [
-        _resource(type_, "r", inputs={key: {"ebbtide-expires": value}}, **fields)
+        _resource(type_, "r", inputs={key: {"ebbtide-expires": value}}) | fields
         for type_, key, value, fields in (
             ("gcp:container/cluster:Cluster", "resourceLabels", "2026-11-22t20-30z", {}),
             ("azure-native:resources:ResourceGroup", "tags", "2026-11-22T20:45Z", {}),

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from functools import partial
 from operator import attrgetter
-from typing import assert_never
+from typing import Final, assert_never
 
 from ebbtide.declaration.catalog.clouds import account_host
 from ebbtide.declaration.catalog.gpu_direct import VERSIONS
@@ -178,15 +178,31 @@ _MINORS_AHEAD = 9
 """Minor versions that may follow the newest known: three a year (kubernetes.io/releases, 2026)."""
 
 
-@cluster_rule(
-    "supported Kubernetes version",
+_RELEASES: Final = (
     "GKE release notes, current versions (2026); azure-aks-docs supported-kubernetes-versions.md "
-    "(2026-08-05); catalog/data/kubernetes_versions.csv",
+    "(2026-08-05); catalog/data/kubernetes_versions.csv"
 )
+
+
+@cluster_rule("supported Kubernetes version", _RELEASES)
 def _version(cluster: Cluster) -> Iterator[Fault]:
     """Require a version that the release channel or the tier offers; an existing cluster has one. Newer
     versions than the table's are not refused: it ages."""
-    written, cloud = cluster.cloud.kubernetes_version, cluster.site.cloud
+    return (fault for fault, last in _not_offered(cluster) if last is None)
+
+
+@cluster_rule("Kubernetes version before its end of life", _RELEASES, severity=Severity.WARNED)
+def _end_of_life(cluster: Cluster) -> Iterator[Fault]:
+    """Warn of a version that has ended since the table was written: a running cluster may have it."""
+    for fault, last in _not_offered(cluster):
+        if last is not None:
+            ended = f"It ended on {last}: a new cluster could not be created, a running one gets no fixes."
+            yield replace(fault, consequence=ended)
+
+
+def _not_offered(cluster: Cluster) -> Iterator[tuple[Fault, date | None]]:
+    """Yield the fault of a version that is not offered, with its last day if the table has one."""
+    written, cloud, day = cluster.cloud.kubernetes_version, cluster.site.cloud, today()
     match = re.match(r"\d+\.\d+", written or "")
     if match is None or cluster.cloud.existing is not None:
         return
@@ -195,7 +211,11 @@ def _version(cluster: Cluster) -> Iterator[Fault]:
         if isinstance(cluster.cloud, Gke)
         else ("tier", cluster.cloud.tier, "premium")
     )
-    offered, longer = (kubernetes_versions(cloud, name, today()) for name in (plan, longest))
+    known = kubernetes_versions(cloud, plan)
+    offered, longer = (
+        [version for version, last in versions.items() if last >= day]
+        for versions in (known, kubernetes_versions(cloud, longest))
+    )
     if not offered:
         return
     oldest, newest = _minor(offered[0]), _minor(offered[-1])
@@ -203,12 +223,13 @@ def _version(cluster: Cluster) -> Iterator[Fault]:
         return
     when = "no longer has" if minor < oldest else "does not have"
     other = f"; {field}: {longest} has {longer[0]} to {longer[-1]}" if match[0] in longer else ""
-    yield Fault(
+    fault = Fault(
         "cloud.kubernetesVersion",
         f"{service_name(cloud)} {when} Kubernetes {written} with {field}: {plan}.",
         NO_CLUSTER,
         f"Write version {offered[0]} or later, such as {offered[-2:][0]}, or omit it{other}.",
     )
+    yield fault, known.get(match[0])
 
 
 def _minor(version: str) -> tuple[int, int]:
