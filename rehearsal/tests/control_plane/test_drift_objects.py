@@ -7,7 +7,12 @@ from typing import Any, Final
 import pytest
 
 from ebbtide.clients.kubernetes import Api
-from ebbtide_rehearsal.cloud.provider import CLUSTER
+from ebbtide_rehearsal import stay
+from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, NODE_POOL
+from ebbtide_rehearsal.cloud.node_pools.machines import Machine, all_machines
+from ebbtide_rehearsal.cloud.provider import BEHIND
+from ebbtide_rehearsal.cloud.store import RECLAIM, InjectedFault, Store
+from rehearsal.tests.control_plane.cluster import run_for, wait
 from rehearsal.tests.control_plane.live import live
 from tests.declarations import Declaration
 
@@ -58,16 +63,80 @@ def _create(api: Api, path: str, kind: str, **content: Any) -> None:
     api.create(path, {"apiVersion": version, "kind": kind, "metadata": {"name": "extra"}, **content})
 
 
-def test_edits_of_objects_are_a_persons(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """A new stack has no drift; each edit by hand is found, and what is in no state."""
+_JOBS: Final = "/apis/batch/v1/namespaces/research/jobs"
+_DAY: Final = 86400
+_SPEED: Final = 20_000
+"""Simulated seconds per second: 30 days are two minutes."""
+
+
+def _a_month(store: Store, api: Api) -> None:
+    """Run Jobs for 30 simulated days, with nodes that start, are reclaimed and removed, and an upgrade."""
+    end, number = store.clock.now() + 30 * _DAY, 0
+    while store.clock.now() < end:
+        number += 1
+        api.create(_JOBS, _job(f"job-{number}", seconds=5))
+        wait(lambda: _running(store), bool)
+        if number % 2:
+            store.inject(InjectedFault(RECLAIM, "*", 1, {"count": 1}))
+            wait(lambda: store.faults(RECLAIM), lambda faults: not faults)
+        path = f"{_JOBS}/job-{number}"
+        wait(lambda path=path: api.get(path).get("status", {}).get("succeeded"), lambda done: done == 1)
+        if number == 2:
+            _upgrade(store)
+    api.create(_JOBS, _job("last", seconds=3600))
+    wait(lambda: _running(store), bool)
+
+
+def _job(name: str, *, seconds: float) -> dict[str, Any]:
+    container = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
+    template: dict[str, Any] = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "labels": {"kueue.x-k8s.io/queue-name": "cpu"}},
+        "spec": {"suspend": True, "backoffLimit": 9, "template": template},
+    }
+    run_for(job, seconds)
+    return job
+
+
+def _running(store: Store) -> list[Machine]:
+    return [it for it in all_machines(store) if it.pool == "cpu" and it.state == "running"]
+
+
+def _upgrade(store: Store) -> None:
+    """Upgrade the cluster and its pools, as a release channel does."""
+    for resource in store.resources():
+        if resource.type == CLUSTER:
+            version = "1.36.9-gke.1"
+            store.put(resource.having(masterVersion=version, nodeVersion=version))
+        elif resource.type == NODE_POOL:
+            store.put(resource.having(version="1.36.9-gke.1"))
+
+
+def test_edits_of_objects_are_a_persons(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A month of work on the autoscaler's nodes is no drift; each edit by hand is found, and what is in no
+    state."""
+    monkeypatch.setattr(stay, "SPEED", _SPEED)
     with live(tmp_path, _DECLARED, request) as site:
         status, out = site.up()
         assert status == 0, out
         status, out = site.run("drift", confirmed=False)
         assert status == 0, out
-        (cluster,) = [item for item in site.store.resources() if item.type == CLUSTER]
-        _edit(Api.of_kubeconfig(json.loads(Path(cluster.state["kubeconfig"]).read_text())))
+        (cluster,) = [item for item in site.store.resources() if item.cloud == BEHIND]
+        api = Api.of_kubeconfig(json.loads(Path(cluster.state["kubeconfig"]).read_text()))
+        _a_month(site.store, api)
         file = tmp_path / "drift.json"
+        status, out = site.run("drift", "--format", "json", "--out", str(file), confirmed=False)
+        assert status == 0, out
+        makers = {
+            field["maker"] for item in json.loads(file.read_text())["resources"] for field in item["fields"]
+        }
+        assert makers == {"autoscaler", "cloud", "controller"}
+
+        _edit(api)
         status, out = site.run("drift", "--format", "json", "--out", str(file), confirmed=False)
         assert status == 1, out
         document = json.loads(file.read_text())
