@@ -100,8 +100,11 @@ def answer(cluster: ControlPlane) -> Answer:
                 return "" if error.not_found and attempt.request else error.message
             return ""
 
-        # The API server's admission learns of a new PriorityClass a moment after its creation.
-        return wait(sent, lambda message: "no PriorityClass with name" not in message)
+        # The API server's admission learns of a new PriorityClass or policy a moment after its creation.
+        policed = attempt.refused.startswith("the policy") and not attempt.later
+        return wait(
+            sent, lambda message: "no PriorityClass with name" not in message and bool(message or not policed)
+        )
 
     return answer
 
