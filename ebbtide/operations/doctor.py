@@ -204,7 +204,10 @@ def _login(account: Account) -> Finding:
     except EbbtideError as error:
         reason = str(error).removeprefix("Nothing was changed: ")
     if reason:
-        return Finding("login", "problem", reason, access.LOGINS[account.cloud])
+        login = access.LOGINS[account.cloud]
+        message, _, advice = reason.partition(" Log in with ")
+        fix = advice.removesuffix(".").replace("`", "") or ("" if login in reason else login)
+        return Finding("login", "problem", message, fix)
     return Finding("login", "ok", f"{account} answers.")
 
 
@@ -227,7 +230,8 @@ def _account(account: Account, needs: Sequence[Need]) -> Iterator[Finding]:
             message = f"{and_list(disabled)} {_are(disabled)} not enabled in {account}."
             yield Finding("APIs", "problem", message, _enable(account, disabled))
         else:
-            yield Finding("APIs", "ok", f"All {len(apis)} are enabled in {account}.")
+            enabled = f"All {len(apis)} are enabled in {account}." if apis else f"None needed in {account}."
+            yield Finding("APIs", "ok", enabled)
     try:
         lacking = connect.rights(account).lacking(roles)
     except EbbtideError as error:
@@ -237,7 +241,10 @@ def _account(account: Account, needs: Sequence[Need]) -> Iterator[Finding]:
         own = [permission for permission in lacking if roles[permission] == role]
         yield Finding("rights", "problem", f"You lack {and_list(own)} in {account}.", _grant(account, role))
     if not lacking:
-        yield Finding("rights", "ok", f"You have all {len(roles)} permissions in {account}.")
+        held = (
+            f"You have all {len(roles)} permissions in {account}." if roles else f"None needed in {account}."
+        )
+        yield Finding("rights", "ok", held)
 
 
 def _are(items: Sequence[str]) -> str:

@@ -42,6 +42,8 @@ class GoogleRights:
 
     def lacking(self, permissions: Collection[str]) -> list[str]:
         """See `Rights.lacking`."""
+        if not permissions:
+            return []  # the API refuses a request without any
         url = f"{self.endpoints.resource_manager}/projects/{self.project}:testIamPermissions"
         advice = {403: f"Enable the API cloudresourcemanager.googleapis.com in {self.project}."}
         wanted = sorted(permissions)

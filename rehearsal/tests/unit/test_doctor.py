@@ -171,6 +171,7 @@ def test_without_a_login(clouds: RestClouds, tmp_path: Path) -> None:
     assert [(it["check"], it["fix"]) for it in found["problem"]] == [
         ("login", "gcloud auth application-default login")
     ]
+    assert "Log in" not in found["problem"][0]["message"]
     assert {it["check"] for it in found["skipped"]} == {"cluster", "APIs", "rights", "quotas", "clock"}
 
 
@@ -241,6 +242,15 @@ def test_types_without_a_row_are_said(clouds: RestClouds, monkeypatch: pytest.Mo
     assert status == 0
     said = {it["check"]: it["message"] for it in found["skipped"] if it["check"] != "cluster"}
     assert said == dict.fromkeys(("APIs", "rights"), "The needs of gcp:compute/router:Router are not known.")
+
+
+def test_no_permission_is_asked_for_without_any(clouds: RestClouds, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a known need in a project its checks are made, and succeed."""
+    assert clouds
+    monkeypatch.setattr(needs, "rows", dict)
+    _, found = _found("dev")
+    made = {it["check"]: it["message"] for it in found["ok"] if it["check"] in ("APIs", "rights")}
+    assert made == dict.fromkeys(("APIs", "rights"), "None needed in project acme-ml.")
 
 
 @pytest.mark.parametrize(
