@@ -60,6 +60,7 @@ def download(
     """Download a .tar.gz or .zip archive, and extract its CSV files.
 
     Args:
+        url: URL of the archive.
         tables: directory to extract the CSV files into, with their own directories.
         max_files: maximum number of files of any kind in the archive.
         max_bytes: maximum size in bytes of the archive, and of its extracted content.

@@ -14,6 +14,7 @@ def copydata(source: str, directory: str, run: str = "") -> int:
 
     Args:
         source: the initial checkpoint, a file or a directory.
+        directory: the directory of the checkpoints.
         run: the run that they are of, which then have a directory of their own below that.
 
     Returns:
@@ -29,6 +30,7 @@ def train(data: str, directory: str, steps: int, every: int, run: str = "") -> f
 
     Args:
         data: a CSV file with columns x and y, or a directory of such files.
+        directory: the directory of the checkpoints.
         steps: number of steps of the training.
         every: number of steps between two checkpoints.
         run: the run that the checkpoints are of, as in `copydata`.
