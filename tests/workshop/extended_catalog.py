@@ -6,7 +6,7 @@ them lower than any other.
 """
 
 from ebbtide.declaration.catalog import machines, prices, resources
-from ebbtide.declaration.catalog.tables import rows
+from ebbtide.declaration.catalog.tables import lines, rows
 
 _TABLES = {
     "machines": (
@@ -31,6 +31,7 @@ _TABLES = {
         "gke,us-central1,t2d-standard-1,0.012,0.005,,",
         "gke,us-central1,n4d-standard-2,0.06,0.04,,",
         "gke,us-central1,n4d-standard-4,0.12,0.08,,",
+        "gke,us-central1,n4d-standard-8,0.24,0.16,,",
         "gke,us-central1,a4x-maxgpu-4g-metal,60,,,",
         "gke,us-central1,gpu:nvidia-tesla-t9,0.5,0.2,,",
         "aks,westeurope,Standard_D4as_v7,0.2,0.05,,",
@@ -48,9 +49,14 @@ _NOTE = {"as_of": "2026-11", "source": "made up"}
 
 
 def _extended(table: str) -> list[dict[str, str]]:
-    head, *lines = (line.split(",") for line in _TABLES.get(table, ("",)))
-    return [*rows(table), *({**dict(zip(head, line, strict=True)), **_NOTE} for line in lines)]
+    head, *own = (line.split(",") for line in _TABLES.get(table, ("",)))
+    return [*rows(table), *({**dict(zip(head, line, strict=True)), **_NOTE} for line in own)]
 
 
-for _module in (resources, machines, prices, machines):
-    vars(_module)["rows"] = _extended
+def _extended_lines(table: str) -> list[str]:
+    more = [",".join((*line.split(","), *_NOTE.values())) for line in _TABLES.get(table, ("",))[1:]]
+    return [*lines(table), *more]
+
+
+for _module in (resources, machines, prices):
+    vars(_module).update({"rows": _extended, "lines": _extended_lines})

@@ -391,7 +391,7 @@ def _kept(draft: _Draft, new: Resource, path: str, value: Plain) -> tuple[str, s
     """Return status and reason of an input that the program omits; None if it should be declared."""
     constraints, plain = constraints_of(new.type), plain_path(path)
     if any(is_within(path, ignored) for ignored in new.ignore_changes):
-        return LEFT, "It matters at creation alone: later values are ignored."
+        return LEFT, "Later values are ignored: it stays as it is."
     if plain in (*constraints.defaults, *constraints.fills):
         defaults = {**constraints.fills, **constraints.defaults}
         return (DECLARED, "") if value == defaults[plain] else None

@@ -54,8 +54,8 @@ def test_gpu_networks(mocks: Mocks) -> None:
         assert len(gke.GpuNetworks("gpu", args).interfaces_of("rdma")) == 9
 
     program()
-    profiles = [item.get("networkProfile", "") for item in mocks.of_type("gcp:compute/network:Network")]
-    assert profiles == ["", "projects/acme-ml/global/networkProfiles/us-central1-a-vpc-roce"]
+    profiles = {item.get("networkProfile", "") for item in mocks.of_type("gcp:compute/network:Network")}
+    assert profiles == {"", "projects/acme-ml/global/networkProfiles/us-central1-a-vpc-roce"}
     (firewall,) = mocks.of_type("gcp:compute/firewall:Firewall")
     assert firewall["network"] == f"{declaration.name}-gvnic-1"
 

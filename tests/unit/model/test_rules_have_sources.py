@@ -69,8 +69,10 @@ def test_every_rule_refuses_something() -> None:
 
 
 def test_every_rule_warns_of_something() -> None:
-    """Every rule that warns is broken by at least one of the declarations that are worth a warning."""
-    assert _broken_by(cases("warned"), Severity.WARNED) == _names(Severity.WARNED)
+    """Every rule that warns is broken by at least one of the declarations that are worth a warning, but that
+    of the current date (test_bad_declarations)."""
+    dated = {"Kubernetes version before its end of life"}
+    assert _broken_by(cases("warned"), Severity.WARNED) == _names(Severity.WARNED) - dated
 
 
 def test_no_rule_refuses_what_is_good() -> None:

@@ -243,7 +243,7 @@ def test_objects_have_the_ids_of_the_provider(
 
 
 def test_an_add_on_in_another_namespace_is_not_installed_twice() -> None:
-    """Its kinds are there: the update would end halfway, with conflicts of field managers."""
+    """The cluster has its kinds: the update would end halfway, with conflicts of field managers."""
     kinds = {"localqueues.kueue.x-k8s.io"}
 
     def find(path: str) -> bool:

@@ -279,7 +279,10 @@ def _own_namespaces(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
-@cluster_rule("Kubernetes version for add-ons", "ebbtide/declaration/catalog/versions.py, NAME-kubernetes")
+@cluster_rule(
+    "Kubernetes version for add-ons",
+    "the minimum versions of the add-ons' own documents (catalog/versions.py, 2026)",
+)
 def _recent_enough(cluster: Cluster) -> Iterator[Fault]:
     pinned = cluster.site.kubernetes_version
     for add_on in cluster.add_ons if pinned is not None else ():

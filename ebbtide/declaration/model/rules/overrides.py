@@ -232,17 +232,13 @@ CLUSTERS: Final = {
 }
 """Cluster resources."""
 
-_OPTIONAL: Final = frozenset({"addons.logs", "addons.metrics", "cloud.maintenance"})
+_OPTIONAL: Final = frozenset({"addons.logs", "addons.metrics", "cloud.maintenance", "gpuDirect"})
 """Fields whose inputs an override may set as long as they are not declared."""
 
 
 def pool_overrides(cloud: CloudKind, declared: Collection[str]) -> Overridable:
     """Return the node pool resource of a cloud; arguments as below."""
-    return replace(POOLS[cloud], relied_on=_relied(POOLS[cloud], declared))
-
-
-def _relied(of: Overridable, declared: Collection[str]) -> dict[str, Relied]:
-    return {path: item for path, item in of.relied_on.items() if "teams" in declared or not item.for_teams}
+    return _with(POOLS[cloud], declared)
 
 
 def cluster_overrides(cloud: CloudKind, declared: Collection[str]) -> Overridable:
@@ -251,11 +247,17 @@ def cluster_overrides(cloud: CloudKind, declared: Collection[str]) -> Overridabl
     Args:
         declared: the declared fields, of `teams` and the optional ones.
     """
-    of, unused = CLUSTERS[cloud], _OPTIONAL.difference(declared)
+    return _with(CLUSTERS[cloud], declared)
+
+
+def _with(of: Overridable, declared: Collection[str]) -> Overridable:
+    unused = _OPTIONAL.difference(declared)
     return replace(
         of,
         derived={path: name for path, name in of.derived.items() if name not in unused},
-        relied_on=_relied(of, declared),
+        relied_on={
+            path: item for path, item in of.relied_on.items() if "teams" in declared or not item.for_teams
+        },
     )
 
 
@@ -572,7 +574,7 @@ def unchecked(cluster: Cluster) -> tuple[Fault, ...]:
 @pool_rule("supported pool overrides", SOURCE)
 def _pool(pool: PoolIn) -> Iterator[Fault]:
     if pool.pool.overrides:
-        of = pool_overrides(pool.site.cloud, ())
+        of = pool_overrides(pool.site.cloud, ["gpuDirect"] if pool.pool.gpu_direct else ())
         yield from override_faults(of, pool.at("overrides"), pool.pool.overrides)
 
 

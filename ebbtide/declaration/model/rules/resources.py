@@ -204,7 +204,9 @@ def _supported(cluster: Cluster) -> Iterator[Fault]:
 
 
 @cluster_rule(
-    "overridden resources are created", "components/gke and components/aks", severity=Severity.WARNED
+    "overridden resources are created",
+    "topologies of components/gke and components/aks (2026)",
+    severity=Severity.WARNED,
 )
 def _created(cluster: Cluster) -> Iterator[Fault]:
     for path, kind, _ in _written(cluster):
