@@ -49,7 +49,8 @@ class Replacement:
 
 
 class _NodePoolArgs(Protocol):
-    """Arguments of either cloud's node pool: a dataclass that also has `cloud_name` and `replaced_by`."""
+    """Arguments of either cloud's node pool: a dataclass that also has `protect`, `cloud_name` and
+    `replaced_by`."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
@@ -85,8 +86,9 @@ def node_pools(
             created[pool] = component(resource_name, args, opts)
             continue
         replacement = Replacement(**configured[pool])
-        component(resource_name, replace(args, replaced_by=replacement), opts)
-        replacement_args = replace(args, cloud_name=replacement.name)
+        # Either may be deleted: the pool after its work, its replacement if the change is reverted.
+        component(resource_name, replace(args, protect=False, replaced_by=replacement), opts)
+        replacement_args = replace(args, protect=False, cloud_name=replacement.name)
         created[pool] = component(f"{resource_name}{SUFFIX}", replacement_args, opts)
     return created
 

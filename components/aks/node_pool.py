@@ -48,6 +48,7 @@ class NodePoolArgs:
         labels: billing labels, which Azure calls tags.
         deleted_with: the cluster, if its deletion deletes the pool.
         depends_on: the prerequisites of a node: the grants of the cluster's identity.
+        protect: whether the engine refuses to delete the pool.
         cloud_name: name in the cloud when the pool is created. Default: the pool's.
         replaced_by: the replacement, to keep the pool as it is, without its autoscaler (see `node_pools`).
             Default: the pool matches its declaration.
@@ -61,6 +62,7 @@ class NodePoolArgs:
     labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
     deleted_with: pulumi.Resource | None = None
     depends_on: tuple[pulumi.Resource, ...] = ()
+    protect: bool = False
     cloud_name: str | None = None
     replaced_by: Replacement | None = None
 
@@ -115,6 +117,7 @@ class NodePool(pulumi.ComponentResource):
             **inputs,
             opts=pulumi.ResourceOptions(
                 parent=self,
+                protect=args.protect or None,
                 deleted_with=args.deleted_with,
                 depends_on=args.depends_on,
                 # The provider would delete the old pool first. If the new one is created first, one of the

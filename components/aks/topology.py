@@ -102,6 +102,7 @@ class Topology(pulumi.ComponentResource):
                     subnet=base.subnet,
                     labels=of_pool(self.labels, pool.name),
                     deleted_with=base.cluster.resource if base.cluster else None,
+                    protect=pool.protect and not declaration.is_ephemeral,
                     depends_on=base.depends_on,
                 )
                 for pool in (declaration.work_pools if base.cluster else declaration.pools)

@@ -52,6 +52,7 @@ class NodePoolArgs:
             pool of a period needs it.
         interfaces: additional network interfaces of its nodes (`GpuNetworks.interfaces_of`); a pool with
             GPUDirect needs them.
+        protect: whether the engine refuses to delete the pool.
         cloud_name: name in the cloud when the pool is created. Default: the pool's.
         replaced_by: the replacement, to keep the pool as it is, without its autoscaler (see `node_pools`).
             Default: the pool matches its declaration.
@@ -69,6 +70,7 @@ class NodePoolArgs:
     depends_on: tuple[pulumi.Resource, ...] = ()
     reservation: str | None = None
     interfaces: tuple[Interface, ...] = ()
+    protect: bool = False
     cloud_name: str | None = None
     replaced_by: Replacement | None = None
 
@@ -119,6 +121,7 @@ class NodePool(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 ignore_changes=[*ignored, *implied],
+                protect=args.protect or None,
                 deleted_with=args.deleted_with,
                 depends_on=args.depends_on,
             ),

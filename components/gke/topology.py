@@ -99,6 +99,7 @@ class Topology(pulumi.ComponentResource):
                     service_account=base.node_account,
                     labels=of_pool(self.labels, pool.name),
                     deleted_with=base.cluster.resource if base.cluster else None,
+                    protect=pool.protect and not declaration.is_ephemeral,
                     disk_key=cloud.keys.disks,
                     network_tags=cloud.network_tags,
                     reservation=reservation_name(declaration.physical_name, pool.name)

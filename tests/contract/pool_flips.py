@@ -118,6 +118,7 @@ GKE_POOL = [
     ),
     work("Pool.image", GKE_CPU, "image", "ubuntu"),
     work("Pool.drain_timeout", GKE_CPU, "drainTimeout", "30m"),
+    work("Pool.protect", GKE_CPU, "protect", True),  # noqa: FBT003 - a value of the declaration
     work("Pool.labels", GKE_CPU, "labels", {"tier": "gold"}),
     work("Pool.taints", GKE_CPU, "taints", [{"key": "lab"}]),
     work("Taint.key", GKE_CPU, "taints", [{"key": "lab"}], [{"key": "other"}]),

@@ -50,8 +50,11 @@ def test_a_changed_field_changes_the_graph(case: Flip) -> None:
     assert _graph(synth(case.before)) != _graph(synth(case.after))
 
 
-_OF_OTHERS = {"MachineShape.vcpus", "MachineShape.memory_gib", "Reservation.from_", "Reservation.until"}
-"""Fields of a pool that reach the quotas of queues or the pool's reservation alone."""
+_OF_OTHERS = {
+    *("MachineShape.vcpus", "MachineShape.memory_gib", "Reservation.from_", "Reservation.until"),
+    "Pool.protect",
+}
+"""Fields of a pool that reach the quotas of queues, the pool's reservation or its options alone."""
 
 
 @pytest.mark.parametrize("flips", [GKE_POOL, AKS_POOL], ids=["gke", "aks"])

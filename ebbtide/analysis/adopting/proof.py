@@ -82,13 +82,15 @@ class _Draft:
         return "existing" not in self.cloud
 
     def declaration(self) -> Fields:
-        """Return the object under `ebbtide:cluster`."""
+        """Return the object under `ebbtide:cluster`. Pools of a cluster that stays with its owner are
+        protected, as a whole cluster is."""
 
         def with_overrides(fields: Fields, name: str) -> Fields:
             own = _without_empty(self.overrides.get(name, {}))
             return copy.deepcopy({**fields, "overrides": own} if own else fields)
 
-        pools = [with_overrides(fields, name) for name, fields in self.pools.items()]
+        protection = {} if self.is_whole else {"protect": True}
+        pools = [with_overrides({**fields, **protection}, name) for name, fields in self.pools.items()]
         return {**self.top, "cloud": with_overrides(self.cloud, ""), "pools": pools}
 
     def rules(self, name: str) -> Overridable:

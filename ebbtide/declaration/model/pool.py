@@ -386,6 +386,9 @@ class Pool(Declared):
     drain_timeout: OptionalDuration = default(None)
     """Time for work to finish before `ebbtide up` evicts its pods to replace the pool: `30m`, `24h`.
     Default: `24h`."""
+    protect: bool = False
+    """Protection from deletion, in a stack without `lifetime`: to remove the pool from the declaration,
+    update it with `false` first. `ebbtide adopt --pools-only` writes it."""
     upgrade: Annotated[
         Upgrade | None,
         gke("upgradeSettings.maxSurge", "upgradeSettings.maxUnavailable"),

@@ -86,6 +86,7 @@ def test_a_spot_pool_is_declared_without_what_aks_adds() -> None:
             "nodes": {"min": 1, "max": 3},
             "disk": {"sizeGib": 128, "kubeletDiskType": "OS"},
             "maxPodsPerNode": 250,
+            "protect": True,
         }
     ]
     assert adoption.declaration["cloud"]["existing"] == {"name": "docs"}

@@ -88,7 +88,8 @@ def test_a_cluster_of_gcloud_is_declared_whole() -> None:
 
 
 def test_pools_alone_leave_the_cluster_to_its_owner() -> None:
-    """With `--pools-only` the cluster is an existing one, and an untainted pool stays untainted."""
+    """With `--pools-only` the cluster is an existing one, an untainted pool stays untainted, and the engine
+    refuses to delete the pools unless a lifetime is declared."""
     adoption = adopted(
         cluster("lab", "us-central1-a", [pool("admin", "e2-standard-4"), _T4]), pools_only=True
     )
@@ -100,6 +101,9 @@ def test_pools_alone_leave_the_cluster_to_its_owner() -> None:
     }
     assert _pools(adoption)["admin"]["taints"] == []
     assert [item["type"] for item in adoption.resources] == ["gcp:container/nodePool:NodePool"] * 2
+    for lifetime, is_protected in (({}, True), ({"lifetime": {"hours": 8}}, False)):
+        made = synth({**adoption.declaration, **lifetime}).of_type("gcp:container/nodePool:NodePool")
+        assert [item.protect for item in made] == [is_protected] * 2
 
 
 def test_a_cluster_that_would_be_replaced_stays_with_its_owner() -> None:
@@ -210,6 +214,7 @@ def test_a_terraform_state_is_read() -> None:
         "disk": {"sizeGib": 50, "type": "pd-ssd"},
         "taints": [{"key": "batch", "value": "true", "effect": "NoSchedule"}],
         "serviceAccount": "nodes@acme-ml.iam.gserviceaccount.com",
+        "protect": True,
     }
     assert [item["id"] for item in adoption.resources] == [f"{_CLUSTER_ID}/nodePools/batch"]
 

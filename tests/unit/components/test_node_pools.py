@@ -45,6 +45,17 @@ def test_flavors_follow_a_replaced_pool(cloud: str) -> None:
 
 
 @pytest.mark.parametrize("cloud", BASES)
+def test_a_replacement_ends_the_protection_of_both_pools(cloud: str) -> None:
+    """The engine deletes the pool after its last work, or the replacement if the change is reverted."""
+    pools = [{**pool, "protect": True} if pool["name"] == "cpu" else pool for pool in BASES[cloud]["pools"]]
+    replacements: dict[str, Any] = {"cpu": {"name": "cpu3dwi", "nodes": 1, "inputs": {}}}
+    for replaced, expected in (({}, [True]), (replacements, [False, False])):
+        recording = _recorded(cloud, replaced, pools=pools)
+        own = [item for item in recording if item.custom and item.name in ("train-cpu", "train-cpu.next")]
+        assert [item.protect for item in own] == expected
+
+
+@pytest.mark.parametrize("cloud", BASES)
 def test_a_plan_knows_the_name_of_a_replaced_pool(cloud: str) -> None:
     """The flavor's label is that of the deployed pool, whose name the program ignores."""
     before = _recorded(cloud, {})
