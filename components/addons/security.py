@@ -88,7 +88,7 @@ def member_rules(declaration: Cluster, team: Team) -> list[Rule]:
     stack creates no Secret there.
     """
     rules = [
-        rbac_rule("batch", ["jobs"], WORK),
+        rbac_rule("batch", ["jobs", "cronjobs"], WORK),
         rbac_rule("", ["pods"], [*READ, *(["create"] if team.interactive else []), "delete"]),
         rbac_rule("", ["pods/log"], ["get"]),
         rbac_rule("", ["pods/exec", "pods/portforward"], ["create"]),

@@ -304,7 +304,8 @@ def object_quota(declaration: Cluster, team: Team) -> dict[str, Any] | None:
     limits = team.object_limits
     if limits is None:
         return None
-    hard = dict.fromkeys(("configmaps", "secrets", "services"), limits.objects) | {"jobs.batch": limits.jobs}
+    kinds = ("configmaps", "cronjobs.batch", "secrets", "services")
+    hard = dict.fromkeys(kinds, limits.objects) | {"jobs.batch": limits.jobs}
     # Those of an add-on whose namespace is a tenant's run there.
     if any(item.spec.untolerating and not item.spec.runs_work for item in declaration.add_ons):
         hard["deployments.apps"] = limits.experiments

@@ -13,8 +13,10 @@ from ebbtide.declaration.model.tenancy import Team
 from ebbtide.placement.derive import BUCKET_DRIVERS
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.placement.profile_sources import CONFIG_MAP
+from ebbtide.placement.queue_objects import QUEUES_LABEL
 from ebbtide.placement.queue_policy import (
     CONTROLLER,
+    IN_JOB_TEMPLATE,
     POD_RULES,
     POD_VARIABLES,
     Manifest,
@@ -79,7 +81,7 @@ _DRIVES: Final = (
 """CEL condition of the pods of Kubeflow Pipelines that cannot be placed. Argo's own containers are `init` and
 `wait`."""
 
-_RULES: Final[tuple[Rule, ...]] = (*POD_RULES, ("batch", "v1", ("cronjobs",)), ("", "v1", ("services",)))
+_RULES: Final[tuple[Rule, ...]] = (*POD_RULES, ("", "v1", ("services",)))
 
 _VOLUMES: Final = (
     "configMap",
@@ -189,12 +191,15 @@ def _selects_other_nodes(cluster: Cluster) -> str:
 
 
 def _labelled(item: str) -> str:
-    """Return the CEL list of the labels of an object, and of the pods of its template."""
+    """Return the CEL list of the labels of an object, of the Jobs of a CronJob, and of the pods of its
+    template."""
     of = "has({0}.labels) ? {0}.labels : {{}}"
+    jobs = f"{item}.spec.jobTemplate"
     template = POD_VARIABLES["template"].replace("dyn(object)", item)
     return (
         f"[{of.format(f'{item}.metadata')}] + "
-        f"[{template}].filter(t, has(t.metadata)).map(t, {of.format('t.metadata')})"
+        f"(has({jobs}) ? [{jobs}, {template}] : [{template}])"
+        f".filter(t, has(t.metadata)).map(t, {of.format('t.metadata')})"
     )
 
 
@@ -225,10 +230,15 @@ def _variables(cluster: Cluster) -> dict[str, str]:
         f".filter(v, !({' || '.join(harmless)})).map(v, v.name)",
         "priorityClass": "has(variables.pod.priorityClassName) ? variables.pod.priorityClassName : ''",
         "loadBalancers": f"{quoted(LOAD_BALANCERS_LABEL)} in variables.labels",
+        "job": "object.kind == 'CronJob' ? dyn(object).spec.jobTemplate : dyn(object)",
         # No pod of a suspended Job exists, and none with a gate is scheduled: Kueue resumes both with the
-        # labels of a pool.
-        "held": "object.kind == 'Job' ? has(dyn(object).spec.suspend) && dyn(object).spec.suspend : "
-        "has(variables.pod.schedulingGates) && size(variables.pod.schedulingGates) > 0",
+        # labels of a pool. It suspends the Jobs of a CronJob when they are created.
+        "held": "object.kind == 'Pod' "
+        "? has(variables.pod.schedulingGates) && size(variables.pod.schedulingGates) > 0 "
+        ": (has(variables.job.spec.suspend) && variables.job.spec.suspend) || (object.kind == 'CronJob' && "
+        f"{quoted(QUEUES_LABEL)} in variables.labels && has(variables.job.metadata) && "
+        f"has(variables.job.metadata.labels) && {quoted(QUEUE_LABEL)} in variables.job.metadata.labels && "
+        f"variables.job.metadata.labels[{quoted(QUEUE_LABEL)}] != '')",
         **({"nodes": f"{{{nodes}}}"} if nodes else {}),
         "annotations": "has(variables.template.metadata) && has(variables.template.metadata.annotations) "
         "? variables.template.metadata.annotations : {}",
@@ -286,17 +296,21 @@ def _pod_checks(cluster: Cluster) -> Iterator[tuple[str, str]]:
 
     if _open_nodes(cluster):
         pools = ", ".join(pool.name for pool in cluster.work_pools)
-        queue = f"set the label {QUEUE_LABEL} to a queue, or " if cluster.has_kueue else ""
+        queue = (
+            f"{quoted(f'set the label {QUEUE_LABEL} to a queue')} + {IN_JOB_TEMPLATE} + ', or ' + "
+            if cluster.has_kueue
+            else ""
+        )
         is_open = cluster.system_pool is not None and cluster.system_pool.is_declared_open
         yield (
             (
-                "!(object.kind in ['Pod', 'Job']) || variables.held || "
+                "!(object.kind in ['Pod', 'Job', 'CronJob']) || variables.held || "
                 f"({_STEPS if is_open else _DRIVES}) || {_selects_other_nodes(cluster)}"
             ),
-            quoted(
-                "could run on the system pool, which is for the pods of the cluster and counts towards no "
-                f"quota: {queue}select the nodes of a pool ({pools}), as `ebbtide job --pool` and `use_pool` "
-                "do"
+            (
+                "'could run on the system pool, which is for the pods of the cluster and counts towards no "
+                f"quota: ' + {queue}"
+                + quoted(f"select the nodes of a pool ({pools}), as `ebbtide job --pool` and `use_pool` do")
             ),
         )
 
@@ -339,11 +353,11 @@ def _claim_checks() -> Iterator[tuple[str, str]]:
 
 def _size_checks() -> Iterator[tuple[str, str]]:
     """Yield the checks of what the API server and its clients would have to hold."""
-    pods, parallelism = quoted(PODS_LABEL), "dyn(object).spec.parallelism"
+    pods, parallelism = quoted(PODS_LABEL), "variables.job.spec.parallelism"
     yield (
         (
-            f"object.kind != 'Job' || !({pods} in variables.labels) || !has({parallelism}) || "
-            f"{parallelism} <= int(variables.labels[{pods}])"
+            f"!(object.kind in ['Job', 'CronJob']) || !({pods} in variables.labels) || "
+            f"!has({parallelism}) || {parallelism} <= int(variables.labels[{pods}])"
         ),
         (
             f"'has a parallelism of ' + string({parallelism}) + ', and its namespace admits ' + "

@@ -23,7 +23,7 @@ Rule = tuple[str, str, tuple[str, ...]]
 POD_RULES: Final[tuple[Rule, ...]] = (
     ("", "v1", ("pods",)),
     ("apps", "v1", ("deployments", "replicasets", "statefulsets", "daemonsets")),
-    ("batch", "v1", ("jobs",)),
+    ("batch", "v1", ("jobs", "cronjobs")),
 )
 """Pods, and kinds with a pod template."""
 
@@ -45,6 +45,17 @@ CONTROLLER = (
 )
 """A controller outside of the namespace. Users can set any owner reference: with that of a finished Job, a
 pod would also bypass Kueue (Kueue 0.19.2, pkg/controller/jobframework, ancestors)."""
+
+_OF_CRON_JOB = (
+    "(object.kind == 'Job' && dyn(object).metadata.ownerReferences"
+    ".all(o, o.kind == 'CronJob' && o.apiVersion == 'batch/v1'))"
+)
+"""A Job of a CronJob, as of `kubectl create job --from`. Kueue ends its search for ancestors at kinds that it
+does not know, and admits such a Job by itself (Kueue 0.19.2, jobframework, isKnownOwner)."""
+
+IN_JOB_TEMPLATE = "(object.kind == 'CronJob' ? ', in spec.jobTemplate.metadata.labels' : '')"
+"""CEL text for messages on the label of a queue: Kueue reads a Job's, not its CronJob's (Kueue docs,
+tasks/run/run_cronjobs, 2023-12)."""
 
 
 def quoted(text: str) -> str:
@@ -124,6 +135,8 @@ def _variables(pools: Sequence[ResolvedPool]) -> dict[str, str]:
         **POD_VARIABLES,
         "labeled": f"object.kind in {listed(_TEMPLATE_LABELED)} "
         "? (has(variables.template.metadata) ? variables.template.metadata : {}) "
+        ": object.kind == 'CronJob' "
+        "? (has(dyn(object).spec.jobTemplate.metadata) ? dyn(object).spec.jobTemplate.metadata : {}) "
         ": dyn(object).metadata",
         "queue": f"has(variables.labeled.labels) && {quoted(QUEUE_LABEL)} in variables.labeled.labels && "
         f"variables.labeled.labels[{quoted(QUEUE_LABEL)}] != ''",
@@ -141,11 +154,11 @@ def _validations(pools: Sequence[Pool]) -> list[Manifest]:
         {
             "expression": f"variables.queue || !(object.kind in {listed(_WITHOUT_POD_SPEC)} "
             "|| variables.reaches)",
-            "messageExpression": f"{quoted(no_queue)} + request.namespace + '` lists'",
+            "messageExpression": f"{quoted(no_queue)} + request.namespace + '` lists' + {IN_JOB_TEMPLATE}",
             "reason": "Forbidden",
         },
         {
-            "expression": f"!has(dyn(object).metadata.ownerReferences) || ({CONTROLLER})",
+            "expression": f"!has(dyn(object).metadata.ownerReferences) || ({CONTROLLER}) || {_OF_CRON_JOB}",
             "message": "has an owner reference, so Kueue would treat it as already admitted: "
             "omit metadata.ownerReferences",
             "reason": "Forbidden",

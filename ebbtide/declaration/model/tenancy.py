@@ -139,10 +139,10 @@ class Limits(Declared):
     experiments: Positive = 20
     """Maximum number of Katib's experiments that run at once. Each has a pod on the system pool."""
     objects: Positive = 500
-    """Maximum number of ConfigMaps, of Secrets and of Services. The code of a run may be a ConfigMap. Each
-    has at most 1 MiB, and Kubernetes has no quota of their size: the default admits 500 MiB of each kind, of
-    the 8 GiB that etcd suggests for all of a cluster's objects (Kubernetes docs, ConfigMaps; etcd docs,
-    limits, 2026)."""
+    """Maximum number of ConfigMaps, of CronJobs, of Secrets and of Services. The code of a run may be a
+    ConfigMap. Each has at most 1 MiB, and Kubernetes has no quota of their size: the default admits 500 MiB
+    of each kind, of the 8 GiB that etcd suggests for all of a cluster's objects (Kubernetes docs, ConfigMaps;
+    etcd docs, limits, 2026)."""
 
 
 def _use_from_name(value: object) -> object:

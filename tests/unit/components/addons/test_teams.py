@@ -136,6 +136,7 @@ def test_objects_are_counted_in_the_stacks_own_namespaces() -> None:
     assert declared is not None
     assert declared["spec"]["hard"] == {
         "count/configmaps": "30",
+        "count/cronjobs.batch": "30",
         "count/deployments.apps": "4",
         "count/jobs.batch": "10",
         "count/secrets": "30",
@@ -193,6 +194,7 @@ def test_members_may_run_work_and_no_more() -> None:
     may = set(_may(member_rules(cluster, cluster.teams[0])))
     assert {
         ("jobs", "create"),
+        ("cronjobs", "create"),
         ("services", "create"),
         ("pods/log", "get"),
         ("trainjobs", "create"),
