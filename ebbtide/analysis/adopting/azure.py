@@ -1,21 +1,16 @@
-"""AKS clusters and their pools: documents of the Azure CLI, of Azure Resource Manager, and of Terraform.
+"""AKS clusters and their pools: documents of the Azure CLI and of Azure Resource Manager.
 
 The CLI prints the properties of Azure Resource Manager in one object with the resource, and spells some names
-in another way (`osDiskSizeGb`); the installed SDK has the provider's names (`inputs`). Terraform's names that
-differ are rows of `tables/azurerm.csv` (terraform-provider-azurerm 69697b7f, 2026-08-21,
-internal/services/containers).
+in another way (`osDiskSizeGb`); the installed SDK has the provider's names (`inputs`).
 """
 
-import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cache
-from importlib import resources
 from typing import Any, Final, cast
 
 from ebbtide.analysis.adopting.found import AdoptionError, Found, FoundResource, LeftOut
-from ebbtide.analysis.adopting.inputs import fitted, moved
+from ebbtide.analysis.adopting.inputs import fitted
 from ebbtide.analysis.providers.changes import FieldChange
 from ebbtide.analysis.providers.property_path import plain_path
 from ebbtide.analysis.reading.aks import AGENT_POOL, CLUSTER, MAINTENANCE
@@ -26,19 +21,18 @@ from ebbtide.declaration.model.pool import field_by_input
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.values.paths import is_within
 
-_ID: Final = re.compile(
+ID: Final = re.compile(
     r"/subscriptions/(?P<subscription>[^/]+)/resourceGroups/(?P<group>[^/]+)"
     r"/providers/Microsoft\.ContainerService/managedClusters/(?P<cluster>[^/]+)"
     r"(?:/agentPools/(?P<pool>[^/]+)|/maintenanceConfigurations/(?P<schedule>[^/]+))?",
     re.IGNORECASE,
 )
+"""The id of a cluster, or of a part of one."""
 
 TYPES: Final = (CLUSTER, AGENT_POOL, MAINTENANCE)
 """Types of the resources that are read."""
-TERRAFORM_TYPES: Final = ("azurerm_kubernetes_cluster", "azurerm_kubernetes_cluster_node_pool")
-"""Terraform's types of them."""
-
-_SHOW: Final = "az aks show --resource-group GROUP --name NAME --output json"
+SHOW: Final = "az aks show --resource-group GROUP --name NAME --output json"
+"""The command that prints a cluster."""
 _SETS: Final = "VirtualMachineScaleSets"
 
 
@@ -53,23 +47,15 @@ def read(document: object, file: str) -> Found | None:
     Raises:
         AdoptionError: it lacks what identifies a cluster, or has one that is not supported.
     """
-    return _found([item for item in _listed(document) if _is_ours(item, file)], file)
+    return found_in([item for item in _listed(document) if _is_ours(item, file)], file)
 
 
-def read_terraform(stored: Iterable[tuple[str, Mapping[str, Any]]], file: str) -> Found | None:
-    """Return the clusters and pools of a Terraform state.
-
-    Args:
-        stored: type and attributes of each resource.
-        file: its file, for messages.
+def found_in(items: list[Mapping[str, Any]], file: str) -> Found | None:
+    """Return the clusters, pools and maintenance schedules in documents with an id; None without any.
 
     Raises:
         AdoptionError: as for `read`.
     """
-    return _found(list(_of_terraform(stored, file)), file)
-
-
-def _found(items: list[Mapping[str, Any]], file: str) -> Found | None:
     if not items:
         return None
     found = _Reading()
@@ -99,12 +85,12 @@ def _listed(document: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_ours(item: Mapping[str, Any], file: str) -> bool:
-    if _ID.fullmatch(str(item.get("id"))):
+    if ID.fullmatch(str(item.get("id"))):
         return True
     if "agentPoolProfiles" in {**item, **(item.get("properties") or {})}:
         raise AdoptionError(
             f"{file} is not a whole description of an AKS cluster: it has no `id`. Write it again with "
-            f"`{_SHOW}`, without `--query`."
+            f"`{SHOW}`, without `--query`."
         )
     return False
 
@@ -126,7 +112,7 @@ class _Reading:
 
     def add(self, item: Mapping[str, Any]) -> None:
         """Add a document of Azure Resource Manager or the CLI, with the pools in it."""
-        match = _ID.fullmatch(str(item["id"]))
+        match = ID.fullmatch(str(item["id"]))
         assert match  # noqa: S101 - the caller has checked it
         names = {"cluster": "", "pool": "", "schedule": "", **match.groupdict("")}
         self.subscriptions[names["subscription"]] = None
@@ -155,7 +141,7 @@ class _Reading:
         self._put(CLUSTER, _path(names), names["cluster"], document)
         for pool in item.get("agentPoolProfiles") or ():
             self._pool(pool, {**names, "pool": str(pool.get("name"))})
-        for part in item.get(_UNREAD, ()):
+        for part in item.get(UNREAD, ()):
             self.left_out.append(part)
 
     def _pool(self, item: Mapping[str, Any], names: Mapping[str, str]) -> None:
@@ -234,7 +220,7 @@ def _check_supported(item: Mapping[str, Any], cluster: str) -> None:
         if not item.get(field):
             raise AdoptionError(
                 f"The description of the AKS cluster {cluster} has no `{field}`: it is not whole. Write it "
-                f"again with `{_SHOW}`."
+                f"again with `{SHOW}`."
             )
 
 
@@ -274,130 +260,8 @@ def _is_of_aks(item: Mapping[str, Any]) -> bool:
     return f"/resourcegroups/{group}/" in kubelet
 
 
-_UNREAD: Final = "unreadParts"
-
-
-@cache
-def terraform_names(resource: str) -> dict[str, str | None]:
-    """Return the paths of inputs by those of Terraform's attributes, where the names differ; None for an
-    attribute that is not an input.
-
-    Args:
-        resource: `cluster` or `pool`.
-    """
-    text = (resources.files("ebbtide.analysis.adopting") / "tables" / "azurerm.csv").read_text()
-    rows = (row for row in csv.DictReader(text.splitlines()) if row["resource"] == resource)
-    return {row["attribute"]: row["input"] or None for row in rows}
-
-
-def _of_terraform(stored: Iterable[tuple[str, Mapping[str, Any]]], file: str) -> Iterator[Mapping[str, Any]]:
-    """Yield clusters and pools as Azure Resource Manager has them."""
-    for kind, values in stored:
-        attributes = cast("dict[str, Any]", _unwrapped(values))
-        id_ = str(attributes.get("id"))
-        if not _ID.fullmatch(id_):
-            raise AdoptionError(
-                f"{file} has an {kind} without an id of Azure. Write it again with `terraform state pull`, "
-                "after `terraform apply`."
-            )
-        is_cluster = kind == TERRAFORM_TYPES[0]
-        yield {"id": id_, **(_terraform_cluster if is_cluster else _terraform_pool)(attributes)}
-
-
-def _unwrapped(value: Any) -> Any:
-    """Return attributes in which a block that occurs once is an object."""
-    if isinstance(value, dict):
-        return {key: _unwrapped(item) for key, item in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list):
-        items = [_unwrapped(item) for item in cast("list[Any]", value)]
-        return cast("Any", items[0]) if len(items) == 1 and isinstance(items[0], dict) else items
-    return value
-
-
-def _terraform_cluster(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    has = {name for name, value in attributes.items() if value not in (None, [], "")}
-    document = moved(_present(attributes), terraform_names("cluster"))
-    facts = Inputs(document)
-    document.setdefault("sku", {})["name"] = "Base"  # azurerm has no other
-    access = document.setdefault("apiServerAccessProfile", {})
-    access["disableRunCommand"] = access.pop("runCommandEnabled", True) is False
-    if not access.get("enablePrivateCluster"):
-        access.pop("enablePrivateClusterPublicFQDN", None)
-        access.pop("privateDNSZone", None)
-    if "azure_active_directory_role_based_access_control" in has:
-        document["aadProfile"] = {"managed": True, **document.get("aadProfile", {})}
-    if facts.has("securityProfile.azureKeyVaultKms"):
-        document["securityProfile"]["azureKeyVaultKms"]["enabled"] = True
-    if "monitor_metrics" in has:
-        monitor = document.setdefault("azureMonitorProfile", {})
-        monitor["metrics"] = {"enabled": True, **monitor.get("metrics", {})}
-    for profile in document.get("addonProfiles", {}).values():
-        profile.setdefault("enabled", True)
-        if "config" in profile:
-            profile["config"] = _texts(profile["config"])
-    if "autoScalerProfile" in document:
-        document["autoScalerProfile"] = _texts(document["autoScalerProfile"], booleans=_BOOLEANS)
-    node_pool = _terraform_pool({"mode": "System", "os_type": "Linux", **attributes["default_node_pool"]})
-    fits = fitted(CLUSTER, document)
-    unread = [
-        LeftOut(
-            name=f"{path} of cluster {attributes['name']}",
-            reason=f"It is not converted from a Terraform state. Read the cluster with `{_SHOW}`.",
-        )
-        for path in dict.fromkeys(path.partition(".")[0].partition("[")[0] for path in fits.output_only)
-    ]
-    return {**document, "agentPoolProfiles": [node_pool], _UNREAD: unread}
-
-
-def _terraform_pool(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    only_critical = attributes.get("only_critical_addons_enabled")
-    known = {key: value for key, value in attributes.items() if key != "only_critical_addons_enabled"}
-    document = moved(_present(known), terraform_names("pool"))
-    if only_critical:
-        document["nodeTaints"] = [_CRITICAL]
-    if document.get("enableAutoScaling"):
-        document["minCount"] = attributes.get("min_count") or 0
-    if document.get("scaleSetPriority") != "Spot":
-        # Terraform's defaults, which AKS has for spot pools alone.
-        for name in ("scaleSetPriority", "scaleSetEvictionPolicy", "spotMaxPrice", "spot_max_price"):
-            document.pop(name, None)
-    ports = Inputs(document)
-    if low := ports.number("linuxOSConfig.sysctls.net_ipv4_ip_local_port_range_min"):
-        sysctls = document["linuxOSConfig"]["sysctls"]
-        high = sysctls.pop("net_ipv4_ip_local_port_range_max", "")
-        del sysctls["net_ipv4_ip_local_port_range_min"]
-        sysctls["netIpv4IpLocalPortRange"] = f"{low} {high}"
-    return {"name": attributes["name"], **document}
-
-
-_CRITICAL: Final = "CriticalAddonsOnly=true:NoSchedule"
-_BOOLEANS: Final = (
-    "ignoreDaemonsetsUtilization",
-    "daemonsetEvictionForEmptyNodes",
-    "daemonsetEvictionForOccupiedNodes",
-)
-"""The settings of the autoscaler that are not text in the API."""
-
-
-def _texts(values: Mapping[str, Any], booleans: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return settings that are text in the API, as Azure spells booleans."""
-    return {
-        key: str(value).lower() if isinstance(value, bool) and key not in booleans else value
-        for key, value in values.items()
-    }
-
-
-def _present(value: Any) -> Any:
-    """Return attributes without the empty values that Terraform has for absent ones."""
-    if isinstance(value, dict):
-        items = {key: _present(item) for key, item in cast("dict[str, Any]", value).items()}
-        return {key: item for key, item in items.items() if item is False or item not in _EMPTY}
-    if isinstance(value, list):
-        return [_present(item) for item in cast("list[Any]", value)]
-    return value
-
-
-_EMPTY: Final[tuple[Any, ...]] = (None, "", 0, [], {})
+UNREAD: Final = "unreadParts"
+"""Key of the parts of a document that are not adopted."""
 
 
 def cloud_fields(found: Found) -> dict[str, Any]:

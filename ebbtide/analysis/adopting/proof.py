@@ -477,6 +477,12 @@ def _adoption(
     draft: _Draft, changes: tuple[Change, ...], before: Recording, recording: Recording
 ) -> Adoption:
     by_urn = {change.new.urn: change for change in changes if change.new}
+    adopted = {(item.type, name_of(item)) for item in before}
+    schedules = [
+        LeftOut(name=f"maintenance schedule {item.name}", reason=_OTHER_SCHEDULE)
+        for item in draft.found.resources
+        if item.type == aks.MAINTENANCE and draft.is_whole and (item.type, item.name) not in adopted
+    ]
     rows: list[FieldRow] = []
     updates: list[UpdateRow] = []
     inline = {item.name for item in draft.found.pools if item.inline}
@@ -494,7 +500,7 @@ def _adoption(
         created=tuple(
             (change.new.type, change.new.name) for change in changes if change.new and not change.old
         ),
-        left_out=tuple(draft.left_out),
+        left_out=(*draft.left_out, *schedules),
         resources=tuple(
             {"type": resource.type, "name": resource.name, "id": resource.id or ""}
             for resource in before
@@ -504,6 +510,12 @@ def _adoption(
         before=before,
         recording=recording,
     )
+
+
+_OTHER_SCHEDULE: Final = (
+    "A declaration has one window for upgrades of Kubernetes and of node images, which recurs daily or "
+    "weekly in UTC. This schedule stays as it is, outside of the stack."
+)
 
 
 def _rows(

@@ -1,14 +1,14 @@
 """Clusters in a Terraform state, or in an exported Pulumi state of another program.
 
 pulumi-gcp is generated from Google's Terraform provider: a resource's attributes are Pulumi's properties
-(`inputs`). azure-native is not: the names that differ are in a table of `azure`. Sources: Terraform docs,
+(`inputs`). azure-native is not: the names that differ are in a table of `azurerm`. Sources: Terraform docs,
 internals/json-format, and the state's format version 4 (2026).
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
-from ebbtide.analysis.adopting import azure, google
+from ebbtide.analysis.adopting import azure, azurerm, google
 from ebbtide.analysis.adopting.found import AdoptionError, Found, FoundResource, LeftOut
 from ebbtide.analysis.reading.gke import CLUSTER, NODE_POOL
 from ebbtide.analysis.reading.state import recording_of
@@ -38,8 +38,8 @@ def read(document: object, file: str) -> Found | None:
     values = cast("dict[str, Any]", state.get("values") or {})
     shown = cast("dict[str, Any]", values.get("root_module") or {})
     pairs = [*_shown(shown)] if shown else [*_stored(state)]
-    if on_azure := [(kind, values) for kind, values in pairs if kind in azure.TERRAFORM_TYPES]:
-        return azure.read_terraform(on_azure, file)
+    if on_azure := [(kind, values) for kind, values in pairs if kind in azurerm.TYPES]:
+        return azurerm.read(on_azure, file)
     return _found([(_TYPES[kind], values) for kind, values in pairs if kind in _TYPES], file)
 
 

@@ -372,6 +372,27 @@ def terraform_pool(name: str, machine: str, **changes: Any) -> Document:
     }
 
 
+_EXCLUDED = [{"start": "2026-12-20T00:00:00Z", "end": "2027-01-02T00:00:00Z"}]
+_WEEKLY = {
+    "frequency": "Weekly",
+    "interval": 1,
+    "duration": 6,
+    "day_of_week": "Saturday",
+    "day_of_month": 0,
+    "week_index": "",
+    "start_time": "02:00",
+    "start_date": "2026-01-03T00:00:00Z",
+    "utc_offset": "+00:00",
+    "not_allowed": _EXCLUDED,
+}
+TERRAFORM_WINDOWS: Document = {
+    "maintenance_window_auto_upgrade": [_WEEKLY],
+    "maintenance_window_node_os": [_WEEKLY],
+    "maintenance_window": [{"allowed": [{"day": "Sunday", "hours": [1, 2]}], "not_allowed": _EXCLUDED}],
+}
+"""Maintenance windows of a cluster in a state of azurerm 4."""
+
+
 def terraform_cluster(pool: Document, **changes: Any) -> Document:
     """Return the attributes of a cluster in a state of azurerm 4, with its zero values and outputs."""
     default = {

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from ebbtide.analysis.adopting import azure, sources, terraform
+from ebbtide.analysis.adopting import azure, azurerm, sources, terraform
 from ebbtide.analysis.adopting.adoption import LEFT, Adoption
 from ebbtide.analysis.adopting.found import AdoptionError, Found, merged
 from ebbtide.analysis.adopting.inputs import fitted
@@ -17,6 +17,7 @@ from tests.declarations import Declaration, declarations
 from tests.synth import synth
 from tests.unit.adopting import aks_shapes as shapes
 from tests.unit.adopting.gke_shapes import Document
+from tests.unit.adopting.test_nothing_is_skipped import unlisted
 
 
 def found(documents: list[Document]) -> Found:
@@ -72,6 +73,7 @@ def test_shapes_are_adopted(shape: str) -> None:
     ids = {item["id"] for item in adoption.resources}
     adopted_ids = {item.id for item in found(getattr(shapes, shape)).resources if not item.inline}
     assert ids <= adopted_ids
+    assert unlisted(found(getattr(shapes, shape)), adoption) == []
 
 
 def test_a_spot_pool_is_declared_without_what_aks_adds() -> None:
@@ -131,6 +133,37 @@ def test_secrets_of_a_state_are_not_read() -> None:
     (system,) = [pool for pool in cluster.pools if pool.inline]
     assert system.inputs["nodeTaints"] == ["CriticalAddonsOnly=true:NoSchedule"]
     assert "scaleSetPriority" not in cluster.pools[1].inputs
+
+
+def test_maintenance_windows_of_terraform_are_schedules() -> None:
+    """The window of both schedules is declared; blocks that differ are schedules of their own."""
+    blocks, pool = shapes.TERRAFORM_WINDOWS, shapes.terraform_pool("system", "Standard_D4ds_v5")
+    state: Document = shapes.terraform_cluster(pool, **blocks) | {"maintenance_window": []}
+    resource = shapes.terraform_resource("azurerm_kubernetes_cluster", "ray", state)
+    assert azure.cloud_fields(found([shapes.terraform(resource)]))["maintenance"] == {
+        "window": {"days": ["saturday"], "start": "02:00", "duration": "6h"},
+        "exclusions": [{"name": "exclusion-1", "start": "2026-12-20", "end": "2027-01-02"}],
+    }
+    state |= blocks
+    cluster = found([shapes.terraform(resource)])
+    (inputs,) = [item.inputs for item in cluster.resources if item.name == "default"]
+    assert inputs["timeInWeek"] == [{"day": "Sunday", "hourSlots": [1, 2]}]
+    assert inputs["notAllowedTime"] == blocks["maintenance_window"][0]["not_allowed"]
+    assert azure.cloud_fields(cluster)["maintenance"] is None
+
+
+def test_a_schedule_that_no_declaration_has_is_listed() -> None:
+    """A monthly window stays outside of the stack, which the adoption says."""
+    (cluster,) = shapes.CILIUM
+    window = {
+        "schedule": {"absoluteMonthly": {"intervalMonths": 1, "dayOfMonth": 1}},
+        "durationHours": 4,
+        "startTime": "02:00",
+    }
+    id_ = f"{cluster['id']}/maintenanceConfigurations/aksManagedAutoUpgradeSchedule"
+    adoption = adopted([cluster, {"id": id_, "properties": {"maintenanceWindow": window}}])
+    assert [part.name for part in adoption.left_out] == ["maintenance schedule aksManagedAutoUpgradeSchedule"]
+    assert "maintenance" not in adoption.declaration["cloud"]
 
 
 def _research(*pools: Document, **changes: Any) -> list[Document]:
@@ -196,7 +229,7 @@ def test_clusters_of_two_subscriptions_are_refused() -> None:
 def test_the_table_of_terraform_names_inputs() -> None:
     """Each path of the table is an input of the provider's type."""
     for resource, token in (("cluster", CLUSTER), ("pool", AGENT_POOL)):
-        for path in filter(None, azure.terraform_names(resource).values()):
+        for path in filter(None, azurerm.terraform_names(resource).values()):
             document: Document = {}
             *parents, last = path.split(".")
             holder = document

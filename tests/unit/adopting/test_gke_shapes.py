@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
+from ebbtide.analysis.adopting import google
 from ebbtide.analysis.adopting.adoption import LEFT, OVERRIDDEN, Adoption
 from ebbtide.analysis.providers.property_path import plain_path
 from ebbtide.analysis.recording.values import masked
 from ebbtide.analysis.review.difference import compare
 from tests.unit.adopting.gke_shapes import SHAPES, Document
 from tests.unit.adopting.test_gke import adopted
+from tests.unit.adopting.test_nothing_is_skipped import unlisted
 
 _GOLDEN = Path(__file__).parent / "gke_tables.yaml"
 _ENOUGH = 0.95
@@ -40,6 +42,9 @@ def table(adoption: Adoption) -> dict[str, Any]:
 def test_a_public_shape_is_adopted(shape: Callable[[], Document]) -> None:
     """Cluster and pools are adopted whole: 95 % of the fields at least, and nothing would be replaced."""
     adoption = adopted(shape())
+    found = google.read(shape(), "cluster.json")
+    assert found
+    assert unlisted(found, adoption) == []
     assert "existing" not in adoption.declaration["cloud"]
     read, declared, overridden, _ = adoption.counts()["total"]
     assert declared + overridden >= _ENOUGH * read
