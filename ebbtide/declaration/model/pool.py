@@ -335,7 +335,7 @@ class Pool(Declared):
     """Maximum number of pods on a node. Default: the cloud's own."""
     compact: Annotated[
         bool,
-        gke_fixed("placementPolicy.type", "placementPolicy.tpuTopology"),
+        gke_fixed("placementPolicy"),
         only_gke("The field would have no effect on AKS."),
     ] = False
     """GKE: nodes close together in one zone, for traffic between them. Fixed when the pool is created: to

@@ -59,7 +59,11 @@ def _rows(**fields: tuple[str, ...]) -> dict[str, str]:
 
 
 BILLING: Final = ("ebbtide-cluster", "ebbtide-owner", EXPIRES)
-_GKE_POOL: Final = field_by_input(CloudKind.GKE) | _rows(
+# Of a placement policy, its name is no field's.
+_GKE_POOL: Final = {
+    path: name for path, name in field_by_input(CloudKind.GKE).items() if path != "placementPolicy"
+} | _rows(
+    compact=("placementPolicy.type", "placementPolicy.tpuTopology"),
     cloud=("cluster", "project", "location"),
     cloud__keys=("nodeConfig.bootDiskKmsKey",),
     owner=tuple(f"nodeConfig.resourceLabels.{label}" for label in BILLING),
