@@ -32,6 +32,7 @@ from ebbtide.analysis.review.difference import Change, compare
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model import declare
 from ebbtide.declaration.model.addons import Addons
+from ebbtide.declaration.model.capacity import Queued
 from ebbtide.declaration.model.faults import DeclarationError, Fault
 from ebbtide.declaration.model.pool import Role, field_by_input
 from ebbtide.declaration.model.resolved_pool import NO_ADDONS
@@ -163,16 +164,25 @@ def _draft(found: Found, top: Fields, cloud: Fields, *, pools_only: bool) -> _Dr
     if not pools_only and found.cloud is CloudKind.AKS and (reason := azure.obstacle(found)):
         pools_only = True
         left_out.append(LeftOut(name="cluster", reason=reason))
+    if not pools_only and found.objects:
+        pools_only = True
+        left_out.append(LeftOut(name="cluster", reason=_WITH_KUEUE))
     inline = {resource.name for resource in found.pools if resource.inline}
     addons = NO_ADDONS
     if any(pool.has_gpus and not pool.has_cloud_driver for pool in read.values()):
         # Something else installs the driver, and goes on to do so.
         addons = Addons(drivers="none")
         top = {**top, "addons": {"drivers": "none"}}
+    is_queued = {name for name, pool in read.items() if isinstance(pool.capacity, Queued)}
+    if is_queued and found.objects:
+        top = {**top, "addons": {**top.get("addons", {}), "kueue": {"existing": True}}}
     pools: dict[str, Fields] = {}
     for name, pool in read.items():
         if pools_only and name in inline:
             left_out.append(LeftOut(name=f"pool {name}", reason=_OF_OWNER))
+            continue
+        if name in is_queued and not found.objects:
+            left_out.append(LeftOut(name=f"pool {name}", reason=_WITHOUT_KUEUE))
             continue
         try:
             is_system = not pools_only and name == system
@@ -197,6 +207,13 @@ def _draft(found: Found, top: Fields, cloud: Fields, *, pools_only: bool) -> _Dr
 
 _OF_OWNER: Final = "It is part of the cluster, and stays with the cluster's owner."
 
+
+_WITHOUT_KUEUE: Final = (
+    "Its nodes are queued, and the stack would install Kueue for it. If the cluster has Kueue, add its "
+    "objects with --from: `kubectl get resourceflavors,clusterqueues,localqueues -A -o json`."
+)
+
+_WITH_KUEUE: Final = "It has a Kueue of its owner's, and a stack installs Kueue on a whole cluster itself."
 
 _GKE_MANAGED: Final = "components.gke.io/gke-managed-components"
 """A taint that GKE's own pods tolerate (GKE docs, isolate-workloads-dedicated-nodes, 2026)."""

@@ -1,5 +1,6 @@
 """A declaration of a found GKE cluster is the same cluster again."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,14 +12,14 @@ from ebbtide.analysis.adopting.proof import adopt
 from ebbtide.analysis.reading import gke
 from ebbtide.declaration.model.declare import declare
 from tests.synth import synth
-from tests.unit.adopting.gke_shapes import Document, cluster, pool
+from tests.unit.adopting.gke_shapes import Document, cluster, pool, queued_gpus
 
 
-def adopted(document: Document, *, pools_only: bool = False) -> Adoption:
-    """The proved adoption of a described cluster."""
+def adopted(document: Document, *objects: Document, pools_only: bool = False) -> Adoption:
+    """The proved adoption of a described cluster with objects of Kueue."""
     found = google.read(document, "cluster.json")
     assert found is not None
-    found = sources.one_cluster(found, None)
+    found = replace(sources.one_cluster(found, None), objects=objects)
     top = {"name": found.clusters[0].name, "owner": "vision-team"}
     return adopt(found, top, google.cloud_fields(found), synth, pools_only=pools_only)
 
@@ -104,6 +105,17 @@ def test_pools_alone_leave_the_cluster_to_its_owner() -> None:
     for lifetime, is_protected in (({}, True), ({"lifetime": {"hours": 8}}, False)):
         made = synth({**adoption.declaration, **lifetime}).of_type("gcp:container/nodePool:NodePool")
         assert [item.protect for item in made] == [is_protected] * 2
+
+
+def test_kueue_is_not_installed_for_a_queued_pool() -> None:
+    """A queued pool is left out, or declared with the Kueue of the cluster's owner."""
+    alone = adopted(queued_gpus())
+    with_kueue = adopted(queued_gpus(), {"kind": "ResourceFlavor"})
+    assert with_kueue.declaration["addons"]["kueue"] == {"existing": True}
+    assert len(with_kueue.declaration["pools"]) == len(alone.declaration["pools"]) + len(alone.left_out)
+    assert all("the stack would install Kueue" in part.reason for part in alone.left_out)
+    for adoption in (alone, with_kueue):
+        assert not declare(adoption.declaration).installed
 
 
 def test_a_cluster_that_would_be_replaced_stays_with_its_owner() -> None:
