@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ebbtide.cli.consoles import ExitStatus, console
-from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, stack_files, stack_name
+from ebbtide.cli.options import (
+    BackendStack,
+    ConfigFile,
+    Cwd,
+    Documents,
+    ExistingCluster,
+    PoolsOnly,
+    ResourceGroup,
+    stack_files,
+    stack_name,
+)
 from ebbtide.text import command_line, several
 
 if TYPE_CHECKING:
@@ -21,22 +31,8 @@ if TYPE_CHECKING:
 def adopt(  # noqa: PLR0913 - all but the stack are options
     stack: BackendStack = None,
     *,
-    from_: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--from",
-            metavar="FILE",
-            help="A document about the cluster, as gcloud, az, Terraform or Pulumi writes it, or Kueue's "
-            "objects from kubectl; several times for several files. No cloud is read.",
-            show_default=False,
-        ),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="The cluster; by default the only one in the files.", show_default=False
-        ),
-    ] = None,
+    from_: Documents = None,
+    cluster: ExistingCluster = None,
     project: Annotated[
         str | None,
         typer.Option(help="Google Cloud project in which the cluster is read.", show_default=False),
@@ -45,10 +41,7 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
         str | None,
         typer.Option(help="Azure subscription in which the cluster is read.", show_default=False),
     ] = None,
-    resource_group: Annotated[
-        str | None,
-        typer.Option(help="Resource group of the cluster, if several have its name.", show_default=False),
-    ] = None,
+    resource_group: ResourceGroup = None,
     location: Annotated[
         str | None,
         typer.Option(help="Zone or region of the cluster, if several have its name.", show_default=False),
@@ -59,9 +52,7 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
             help="Owner in the declaration; by default the project or subscription.", show_default=False
         ),
     ] = None,
-    pools_only: Annotated[
-        bool, typer.Option("--pools-only", help="Declare the pools alone; the cluster stays with its owner.")
-    ] = False,
+    pools_only: PoolsOnly = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the declaration in an existing file of the stack.")
     ] = False,
@@ -91,7 +82,7 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
         _change_state(stack, config_file, cwd, undo=undo, yes=yes)
         return
     from ebbtide.analysis.preview.stack_files import project_path  # noqa: PLC0415
-    from ebbtide.operations.adopt import Request, prove, write  # noqa: PLC0415
+    from ebbtide.operations.adopt import Request, find, prove, write  # noqa: PLC0415
 
     request = Request(
         stack=stack_name(stack, None),
@@ -106,10 +97,10 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
         pools_only=pools_only,
         overwrite=overwrite,
     )
-    adopted = prove(request)
+    adopted = prove(request, find(request))
     written = write(request, adopted)
     output = console(sys.stdout)
-    _show(adopted, output)
+    show(adopted, output)
     names = " and ".join(path.name for path in written)
     output.print(f"Written: {names}. Nothing in the cloud has changed.", soft_wrap=True)
     output.print(
@@ -134,7 +125,7 @@ def _change_state(stack: str | None, config_file: Path | None, cwd: Path, *, und
         raise typer.Exit(ExitStatus.FOUND)
 
 
-def _show(adopted: "Adopted", output: "Console") -> None:
+def show(adopted: "Adopted", output: "Console") -> None:
     """Print the table of fields, and what follows from the adoption."""
     from rich.table import Table  # noqa: PLC0415
 

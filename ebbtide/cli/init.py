@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from ebbtide.cli.consoles import say
+from ebbtide.cli.consoles import console, say
+from ebbtide.cli.options import Documents, ExistingCluster, PoolsOnly, ResourceGroup
 from ebbtide.declaration.cloud_kind import CloudKind
 
 if TYPE_CHECKING:
     from ebbtide.declaration.catalog.machine_offers import MachineOffer
-    from ebbtide.operations.init import Answers
+    from ebbtide.operations.adopt import Request
 
 _T = TypeVar("_T")
 
@@ -38,11 +39,29 @@ def init(  # noqa: PLR0913 - an option for each answer
     ] = "",
     location: Annotated[
         str,
-        typer.Option(help="Zone or region; by default one that offers the machines.", show_default=False),
+        typer.Option(
+            help="Zone or region; by default one that offers the machines, or that of --cluster.",
+            show_default=False,
+        ),
     ] = "",
     owner: Annotated[
-        str, typer.Option(help="Label for the bill; by default your login name.", show_default=False)
+        str,
+        typer.Option(
+            help="Label for the bill; by default your login name, or that of an existing cluster.",
+            show_default=False,
+        ),
     ] = "",
+    from_cluster: Annotated[
+        bool,
+        typer.Option(
+            "--from-cluster",
+            help="Declare a cluster that exists, as `ebbtide adopt` does, with the next four options.",
+        ),
+    ] = False,
+    cluster: ExistingCluster = None,
+    from_: Documents = None,
+    resource_group: ResourceGroup = None,
+    pools_only: PoolsOnly = False,
     backend: Annotated[
         str,
         typer.Option(
@@ -60,13 +79,35 @@ def init(  # noqa: PLR0913 - an option for each answer
         ),
     ] = "",
 ) -> None:
-    """Write a new project, from three answers.
+    """Write a new project, from three answers or a cluster that exists.
 
     The cloud, the project or subscription and the machines are asked for on a terminal, unless they are
     options. Work pools are spot and have no node when nothing runs. The files are those of Ebbtide's
     template: program, stack, requirements, workflows. No file is overwritten.
+
+    With --from-cluster, the stack declares a cluster that exists, and nothing is asked. It is read with
+    --project or --subscription and --cluster, or from files with --from. Nothing in the cloud is changed.
     """
+    if from_cluster or cluster or from_ or resource_group or pools_only:
+        from ebbtide.operations.adopt import Request  # noqa: PLC0415 - loads Pulumi
+
+        request = Request(
+            stack="",
+            root=directory,
+            files=tuple(from_ or ()),
+            cluster=cluster,
+            location=location or None,
+            project=project or None,
+            subscription=subscription or None,
+            resource_group=resource_group,
+            owner=owner or None,
+            pools_only=pools_only,
+        )
+        given = {"--cloud": cloud, "--machines": machines}
+        _write_adopted(directory, request, [it for it in given if given[it]], backend, secrets_provider)
+        return
     from ebbtide.operations.init import (  # noqa: PLC0415
+        STACK,
         Answers,
         check,
         project_files,
@@ -93,7 +134,27 @@ def init(  # noqa: PLR0913 - an option for each answer
         say(f"  {_described(offer)}")
     for warning in warnings:
         say(f"Warning: {warning}")
-    _show_next(directory, answers, has_wheel=bool(wheels))
+    _show_next(directory, secrets_provider, f"up {STACK}", has_wheel=bool(wheels))
+
+
+def _write_adopted(
+    directory: Path, request: "Request", superfluous: list[str], backend: str, secrets_provider: str
+) -> None:
+    """Write the project of an existing cluster."""
+    from ebbtide.cli.adopt import show  # noqa: PLC0415
+    from ebbtide.operations.init import STACK, adopted_project, write_project  # noqa: PLC0415
+
+    files, adopted = adopted_project(
+        directory,
+        request,
+        superfluous=superfluous,
+        backend=backend,
+        secrets_provider=secrets_provider,
+    )
+    wheels = write_project(directory, files)
+    show(adopted, console(sys.stdout))
+    say(f"Wrote {len(files)} files to {directory.resolve()}. Nothing in the cloud has changed.")
+    _show_next(directory, secrets_provider, f"adopt {STACK} --into-state", has_wheel=bool(wheels))
 
 
 def _answers(
@@ -168,13 +229,13 @@ def _described(offer: "MachineOffer") -> str:
     return f"{offer.machine}{accelerators}: spot, none when nothing runs{price}"
 
 
-def _show_next(directory: Path, answers: "Answers", *, has_wheel: bool) -> None:
-    """Print the next commands."""
+def _show_next(directory: Path, secrets_provider: str, last: str, *, has_wheel: bool) -> None:
+    """Print the next commands, of which the last is of Ebbtide."""
     from ebbtide.operations.init import STACK  # noqa: PLC0415
     from ebbtide.text import requirements  # noqa: PLC0415
 
     inside = [] if directory.resolve() == Path.cwd() else [shlex.join(["cd", str(directory)])]
-    provider = ["--secrets-provider", answers.secrets_provider] if answers.secrets_provider else []
+    provider = ["--secrets-provider", secrets_provider] if secrets_provider else []
     first = requirements([""])
     if not has_wheel and first[:1] == ["-e"]:
         checkout = Path(first[1].partition("[")[0]).resolve()
@@ -184,4 +245,4 @@ def _show_next(directory: Path, answers: "Answers", *, has_wheel: bool) -> None:
     say("Next:")
     say(f"  {' && '.join([*inside, 'pulumi install'])}")
     say("  .venv/bin/ebbtide preview")
-    say(f"  {shlex.join(['pulumi', 'stack', 'init', STACK, *provider])} && .venv/bin/ebbtide up {STACK}")
+    say(f"  {shlex.join(['pulumi', 'stack', 'init', STACK, *provider])} && .venv/bin/ebbtide {last}")

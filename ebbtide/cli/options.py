@@ -67,6 +67,30 @@ ConfigFile = Annotated[
         help="File of the stack; by default Pulumi.STACK.yaml beside Pulumi.yaml.", show_default=False
     ),
 ]
+Documents = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--from",
+        metavar="FILE",
+        help="A document about the cluster, as gcloud, az, Terraform or Pulumi writes it, or Kueue's "
+        "objects from kubectl; several times for several files. No cloud is read.",
+        show_default=False,
+    ),
+]
+"""Documents about an existing cluster."""
+ExistingCluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="The cluster; by default the only one in the files.", show_default=False
+    ),
+]
+ResourceGroup = Annotated[
+    str | None,
+    typer.Option(help="Resource group of the cluster, if several have its name.", show_default=False),
+]
+PoolsOnly = Annotated[
+    bool, typer.Option("--pools-only", help="Declare the pools alone; the cluster stays with its owner.")
+]
 Out = Annotated[
     Path | None, typer.Option(help="File to write to instead of standard output.", show_default=False)
 ]

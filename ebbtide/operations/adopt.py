@@ -90,12 +90,11 @@ class Adopted:
     exceptions: Sequence[Mapping[str, str]]
 
 
-def prove(request: Request) -> Adopted:
-    """Read a cluster, and return its declaration with the proof. Nothing is written.
+def find(request: Request) -> Found:
+    """Read the cluster, with the user's credentials or from files.
 
     Raises:
-        AdoptionError: the cluster cannot be read or adopted.
-        StackFileError: there is no project.
+        AdoptionError: it cannot be read; the message has every fault.
         CloudApiError: the cloud rejects the request or does not answer.
     """
     faults = _faults(request)
@@ -109,6 +108,16 @@ def prove(request: Request) -> Adopted:
         faults.append(str(error))
     if faults:
         raise AdoptionError("\n".join(faults))
+    return found
+
+
+def prove(request: Request, found: Found) -> Adopted:
+    """Return the declaration of the cluster that `find` found, with the proof. Nothing is written.
+
+    Raises:
+        AdoptionError: the cluster cannot be adopted.
+        StackFileError: there is no project.
+    """
     assert found.cloud  # noqa: S101 - a cluster is of a cloud
     files = _files(request)
     (cluster,) = found.clusters

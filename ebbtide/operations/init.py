@@ -1,14 +1,14 @@
-"""A new project: the template's files, with the answers to three questions in them."""
+"""A new project: the template's files, with the answers to three questions or an adopted cluster in them."""
 
 import json
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
@@ -23,6 +23,9 @@ from ebbtide.declaration.model.declare import advice, declare
 from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.errors import EbbtideError
 from ebbtide.text import and_list, did_you_mean, or_list, requirements
+
+if TYPE_CHECKING:
+    from ebbtide.operations.adopt import Adopted, Request
 
 STACK: Final = "dev"
 """The stack of the template, whose workflows and tests name it."""
@@ -174,25 +177,89 @@ class Answers:
 
 def project_files(name: str, answers: Answers) -> dict[str, str]:
     """Return the texts of a project's files by their paths."""
-    root = template(answers.cloud)
-    files = {
-        path.relative_to(root).as_posix(): path.read_text(encoding="utf-8")
-        for path in sorted(root.rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts
-    }
-    description = str(_template_settings(answers.cloud)["template"]["description"])
-    for path in ("Pulumi.yaml", "README.md"):
-        files[path] = files[path].replace("${PROJECT}", name).replace("${DESCRIPTION}", f"{description}.")
-    files["Pulumi.yaml"] = files["Pulumi.yaml"].partition("template:\n")[0] + (
-        f"backend:\n  url: {json.dumps(answers.backend)}\n" if answers.backend else ""
-    )
+    description = f"{_template_settings(answers.cloud)['template']['description']}."
+    files = _with_settings(_texts(template(answers.cloud)), name, description, answers.backend)
     pools = list(_pools(answers))
     stack_file = f"Pulumi.{STACK}.yaml"
     files[stack_file] = _stack_file(files[stack_file], answers, pools)
     limited = [{"name": pool["name"], "nodes": {"max": _PULL_REQUEST_NODES}} for pool in pools]
     files["Pulumi.pr.yaml"] = _with_pools(files["Pulumi.pr.yaml"], limited)
+    return files
+
+
+def _texts(root: Path) -> dict[str, str]:
+    """Return the texts of a directory's files by their paths."""
+    return {
+        path.relative_to(root).as_posix(): path.read_text(encoding="utf-8")
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def _with_settings(texts: Mapping[str, str], name: str, description: str, backend: str) -> dict[str, str]:
+    """Return a template's files with the settings that `pulumi new` would write."""
+    files = dict(texts)
+    for path in ("Pulumi.yaml", "README.md"):
+        files[path] = files[path].replace("${PROJECT}", name).replace("${DESCRIPTION}", description)
+    files["Pulumi.yaml"] = files["Pulumi.yaml"].partition("template:\n")[0] + (
+        f"backend:\n  url: {json.dumps(backend)}\n" if backend else ""
+    )
     files["requirements.txt"] = _requirements(files["requirements.txt"])
     return files
+
+
+def adopted_project(
+    directory: Path,
+    request: "Request",
+    *,
+    superfluous: Sequence[str] = (),
+    backend: str = "",
+    secrets_provider: str = "",
+) -> "tuple[dict[str, str], Adopted]":
+    """Return the texts of a project's files by their paths, for an existing cluster, and the proof.
+
+    Args:
+        directory: the directory that the project will have; its name is the project's.
+        request: the cluster, and how it is adopted; its stack and directory are replaced.
+        superfluous: options that were given, and whose values an existing cluster has.
+        backend: as in `Answers`.
+        secrets_provider: as in `Answers`.
+
+    Raises:
+        InitError: the cluster cannot be read or adopted, an option is invalid or a file exists; the message
+            has every fault.
+        CloudApiError: the cloud rejects the request or does not answer.
+    """
+    from ebbtide.operations import adopt  # noqa: PLC0415 - loads Pulumi
+
+    problems = [f"{option}: the existing cluster has its own. Omit the option." for option in superfluous]
+    problems += _wrong_urls(backend, secrets_provider)
+    with tempfile.TemporaryDirectory(prefix="ebbtide-") as temporary:
+        root = Path(temporary)
+        request = replace(request, stack=STACK, root=root, overwrite=True)
+        stack_file = request.stack_file.name
+        try:
+            found = adopt.find(request)
+        except adopt.AdoptionError as error:
+            found, problems = None, [str(error), *problems]
+        cloud = found.cloud if found and found.cloud else CloudKind.GKE
+        own = ("Pulumi.pr.yaml", ".github/stacks.json", stack_file)  # of the template's cluster
+        texts = {path: text for path, text in _texts(template(cloud)).items() if path not in own}
+        texts |= _texts(template(cloud).parent / "adopted")
+        stack = {"stack": STACK, "cloud": cloud.value, "environment": STACK, "permanent": True}
+        texts[".github/stacks.json"] = f"{json.dumps([stack])}\n"
+        problems += _existing(directory, [*texts, stack_file, adopt.default_file(STACK)])
+        if not found or problems:
+            raise InitError("\n".join(problems))
+        description = f"The cluster {found.clusters[0].name} in {found.account}."
+        files = _with_settings(texts, project_name(directory), description, backend)
+        for path in ("Pulumi.yaml", "__main__.py"):
+            (root / path).write_text(files[path], encoding="utf-8")
+        if secrets_provider:
+            request.stack_file.write_text(f"secretsprovider: {json.dumps(secrets_provider)}\n", "utf-8")
+        adopted = adopt.prove(request, found)
+        written = adopt.write(request, adopted)
+        return files | {path.name: path.read_text(encoding="utf-8") for path in written}, adopted
 
 
 def template(cloud: CloudKind) -> Path:
@@ -285,7 +352,7 @@ def check(files: Mapping[str, str], answers: Answers) -> list[str]:
     Raises:
         InitError: an answer is invalid; the message has every fault.
     """
-    problems = [*_wrong_urls(answers)]
+    problems = [*_wrong_urls(answers.backend, answers.secrets_provider)]
     warnings: tuple[str, ...] = ()
     try:
         warnings = tuple(str(fault) for fault in advice(_declared(files, answers)))
@@ -298,10 +365,10 @@ def check(files: Mapping[str, str], answers: Answers) -> list[str]:
     return [*warnings]
 
 
-def _wrong_urls(answers: Answers) -> Iterator[str]:
+def _wrong_urls(backend: str, secrets_provider: str) -> Iterator[str]:
     for option, url, known in (
-        ("--backend", answers.backend, _BACKENDS),
-        ("--secrets-provider", answers.secrets_provider, _SECRETS_PROVIDERS),
+        ("--backend", backend, _BACKENDS),
+        ("--secrets-provider", secrets_provider, _SECRETS_PROVIDERS),
     ):
         if url and not any(url.startswith(scheme) and url != scheme for scheme in known):
             yield f"{option}: {url} is no URL that Pulumi knows there. Write one with {or_list(known)}."
@@ -328,6 +395,15 @@ def project_name(directory: Path) -> str:
     return letters[:_LONGEST_NAME].strip("-") if letters[:1].isalpha() else f"ml-{letters}".strip("-")
 
 
+def _existing(directory: Path, paths: Iterable[str]) -> Iterator[str]:
+    existing = [path for path in paths if (directory / path).is_symlink() or (directory / path).exists()]
+    if existing:
+        yield (
+            f"{and_list(existing)} {'exists' if len(existing) == 1 else 'exist'} in {directory.resolve()}: "
+            "nothing was written. Name another directory, or move them away."
+        )
+
+
 def write_project(directory: Path, files: Mapping[str, str]) -> list[Path]:
     """Write a project's files, and copy the wheels that Ebbtide was installed from.
 
@@ -342,12 +418,8 @@ def write_project(directory: Path, files: Mapping[str, str]) -> list[Path]:
         InitError: files exist; nothing was written.
         OSError: a file cannot be written; those that were written are deleted.
     """
-    existing = [path for path in files if (directory / path).is_symlink() or (directory / path).exists()]
-    if existing:
-        raise InitError(
-            f"{and_list(existing)} {'exists' if len(existing) == 1 else 'exist'} in {directory.resolve()}: "
-            "nothing was written. Name another directory, or move them away."
-        )
+    for problem in _existing(directory, files):
+        raise InitError(problem)
     wheels = installed_wheels()
     written: list[Path] = []
     try:

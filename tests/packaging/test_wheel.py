@@ -66,6 +66,7 @@ def test_has_one_package_at_the_top(unpacked: Path) -> None:
         ("components", "ebbtide/components"),
         ("template/gke", "ebbtide/template/gke"),
         ("template/aks", "ebbtide/template/aks"),
+        ("template/adopted", "ebbtide/template/adopted"),
     ],
 )
 def test_carries_every_file(unpacked: Path, source: str, name: str) -> None:

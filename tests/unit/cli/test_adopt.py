@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from ebbtide.cli.entry_point import app
 from ebbtide.clients.clouds.interfaces import CloudApiError
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.project.adopt_file import read_adopt_file
 from ebbtide.operations import adopt as operations
 from tests.repository import ROOT
@@ -43,8 +44,8 @@ def _describe(path: Path, document: Document) -> None:
     path.write_text(json.dumps(document))
 
 
-def _adopt(*words: str, status: int = 0) -> str:
-    done = CliRunner().invoke(app, ["adopt", *words])
+def _adopt(*words: str, status: int = 0, command: str = "adopt") -> str:
+    done = CliRunner().invoke(app, [command, *words])
     assert done.exit_code == status, done.output
     return done.output
 
@@ -180,3 +181,60 @@ def test_a_document_with_a_value_of_another_type_is_refused(project: Path, pools
     output = " ".join(_adopt("shared", "--from", "cluster.json", status=2).split())
     assert "cluster.json has a value of another type than its tool writes" in output
     assert not (project / "Pulumi.shared.yaml").exists()
+
+
+def _init(*words: str, status: int = 0) -> str:
+    return _adopt("new", *words, command="init", status=status)
+
+
+@pytest.mark.parametrize("cloud", CloudKind)
+def test_a_new_project_declares_an_existing_cluster(project: Path, cloud: CloudKind) -> None:
+    """The stack of the project previews and imports the cluster; a pull request gets no copy of the cluster,
+    and no page destroys it."""
+    documents = {
+        CloudKind.GKE: cluster("lab", "us-central1-a", [pool("admin", "e2-standard-4")]),
+        CloudKind.AKS: aks_shapes.VERIFIED[0],
+    }
+    _describe(project / "cluster.json", documents[cloud])
+    options = ("--backend", "gs://acme-pulumi", "--secrets-provider", "awskms://key")
+    output = _init("--from-cluster", "--from", "cluster.json", *options)
+    assert "pulumi stack init dev --secrets-provider awskms://key && " in output
+    assert ".venv/bin/ebbtide adopt dev --into-state" in output
+    new = project / "new"
+    assert 'backend:\n  url: "gs://acme-pulumi"\n' in (new / "Pulumi.yaml").read_text()
+    assert yaml.safe_load((new / "Pulumi.dev.yaml").read_text())["secretsprovider"] == "awskms://key"
+    (stack,) = json.loads((new / ".github/stacks.json").read_text())
+    assert (stack["stack"], stack["cloud"], stack["permanent"]) == ("dev", cloud.value, True)
+    assert f"[{cloud.value},cluster,clouds]" in (new / "requirements.txt").read_text()
+    assert not (new / "Pulumi.pr.yaml").exists()
+    readme = (new / "README.md").read_text()
+    assert ("destroy" in readme, "${" in readme) == (False, False)
+    done = CliRunner().invoke(app, ["preview", "--cwd", str(new)])
+    assert done.exit_code == 0, done.output
+    assert f"{len(read_adopt_file(new / 'adopt.dev.json'))} to adopt" in " ".join(done.output.split())
+
+
+def test_a_new_project_has_the_declaration_of_adopt(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster that is read with the user's credentials is declared as by `ebbtide adopt`."""
+    listed = [json.loads((project / "cluster.json").read_text())]
+    monkeypatch.setattr(operations, "gke_clusters", {"acme-ml": listed}.__getitem__)
+    _init(*_LIVE, "lab", "--pools-only")
+    _adopt("dev", *_LIVE, "lab", "--pools-only")
+    for name in ("Pulumi.dev.yaml", "adopt.dev.json"):
+        assert (project / "new" / name).read_text() == (project / name).read_text()
+
+
+def test_a_new_project_is_written_whole_or_not(project: Path) -> None:
+    """Every fault is in one answer, and no file is written."""
+    (project / "foreign.json").write_text('{"kind": "Pod"}')
+    (project / "new").mkdir()
+    (project / "new/README.md").write_text("ours")
+    options = ("--from", "foreign.json", "--from", "missing.json", "--machines", "t4", "--backend", "gcs://a")
+    output = _init(*options, status=2)
+    assert "foreign.json is not a document about a cluster" in output
+    assert "missing.json: The file cannot be read" in output
+    assert "--machines: the existing cluster has its own." in output
+    assert "--backend: gcs://a is no URL" in output
+    assert "README.md exists in" in output
+    assert "There is no cluster to read" in _init("--from-cluster", status=2)
+    assert [path.name for path in (project / "new").iterdir()] == ["README.md"]
