@@ -29,6 +29,7 @@ from ebbtide.analysis.reading.facts import RecordedPool
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import UNKNOWN, Plain, at, leaves, revealed
 from ebbtide.analysis.review.difference import Change, compare
+from ebbtide.declaration.catalog.machines import spelled
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model import declare
 from ebbtide.declaration.model.addons import Addons
@@ -193,6 +194,9 @@ def _draft(found: Found, top: Fields, cloud: Fields, *, pools_only: bool) -> _Dr
     fields = {key: value for key, value in cloud.items() if key != "overrides"}
     own = writer.existing_fields(fields, cluster.name) if pools_only else writer.cloud_fields(fields)
     overrides = {"": copy.deepcopy(cloud["overrides"])} if "overrides" in cloud and not pools_only else {}
+    sizes = {item.name: str(item.inputs.get("vmSize", "")) for item in found.pools if item.name in pools}
+    # The spelling is kept: for another one, the provider would replace the pool.
+    overrides |= {name: {"vmSize": size} for name, size in sizes.items() if spelled(size) != size}
     return _Draft(
         found=found,
         top=top,

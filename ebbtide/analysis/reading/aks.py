@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ebbtide.analysis.reading.facts import ClusterFacts, FindMachine, Inputs, RecordedPool
 from ebbtide.analysis.recording.recording import Resource
-from ebbtide.declaration.catalog.machines import Machine, find_machine
+from ebbtide.declaration.catalog.machines import Machine, find_machine, spelled
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import AnyCapacity, OnDemand, Reservation, Spot
 from ebbtide.declaration.model.pool import (
@@ -127,13 +127,14 @@ def read_pool(
         others: the fields of `RecordedPool` that other resources have.
     """
     nodes, initial = _nodes(inputs)
-    hardware = find(inputs.text("vmSize"))
+    machine = spelled(inputs.text("vmSize"))
+    hardware = find(machine)
     return RecordedPool.model_construct(
         site=Site(CloudKind.AKS, location),
         addons=NO_ADDONS,
         hardware=hardware,
         role=Role.SYSTEM if inputs.text("mode") == "System" else Role.WORK,
-        machine=MachineShape.model_construct(type=inputs.text("vmSize")),
+        machine=MachineShape.model_construct(type=machine),
         accelerator=_accelerator(inputs, hardware),
         capacity=_capacity(inputs),
         nodes=nodes,

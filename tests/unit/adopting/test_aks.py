@@ -76,6 +76,17 @@ def test_shapes_are_adopted(shape: str) -> None:
     assert unlisted(found(getattr(shapes, shape)), adoption) == []
 
 
+@pytest.mark.parametrize("pools_only", [False, True])
+def test_sizes_keep_the_spelling_that_azure_has(*, pools_only: bool) -> None:
+    """Azure keeps `standard_d4s_v5`, and the provider would replace a pool for another case."""
+    documents = json.loads(json.dumps(shapes.CILIUM).replace("Standard_", "standard_"))
+    adoption = adopted(documents, pools_only=pools_only)
+    names = {"system", "cpu", "gpu"} - ({"system"} if pools_only else set())
+    assert {item["name"] for item in adoption.declaration["pools"]} == names
+    assert all(item["overrides"]["vmSize"].startswith("standard_") for item in adoption.declaration["pools"])
+    assert [row.path for row in adoption.updates if "vmSize" in row.path] == []
+
+
 def test_a_spot_pool_is_declared_without_what_aks_adds() -> None:
     """The label and the taint of spot nodes follow from the capacity; a cluster without Entra ID stays with
     its owner, and so does its system pool."""

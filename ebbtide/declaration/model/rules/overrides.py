@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
+from ebbtide.declaration.catalog.machines import spelled
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.expiry import LABEL as EXPIRES
@@ -579,6 +580,9 @@ def unchecked(cluster: Cluster) -> tuple[Fault, ...]:
 def _pool(pool: PoolIn) -> Iterator[Fault]:
     if pool.pool.overrides:
         of = pool_overrides(pool.site.cloud, ["gpuDirect"] if pool.pool.gpu_direct else ())
+        if pool.pool.machine and spelled(str(pool.pool.overrides.get("vmSize"))) == pool.pool.machine.type:
+            # The same machine as Azure has it, which compares sizes without case; the provider does not.
+            of = replace(of, derived={key: name for key, name in of.derived.items() if key != "vmSize"})
         yield from override_faults(of, pool.at("overrides"), pool.pool.overrides)
 
 
