@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ebbtide.cli.consoles import ExitStatus, console
+from ebbtide.cli.consoles import ExitStatus, console, screen, write
 from ebbtide.cli.options import (
     BackendStack,
     ConfigFile,
     Cwd,
     Documents,
     ExistingCluster,
+    Out,
     PoolsOnly,
+    PreviewFormat,
     ResourceGroup,
     stack_files,
     stack_name,
@@ -66,6 +68,10 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Skip the confirmation of --into-state and --undo.")
     ] = False,
+    format_: Annotated[
+        PreviewFormat, typer.Option("--format", help="Text for people, or JSON.")
+    ] = PreviewFormat.TEXT,
+    out: Out = None,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
 ) -> None:
@@ -79,10 +85,14 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
     again. Interrupted, run it again. Exit status 1: you did not confirm, or the engine failed.
     """
     if into_state or undo:
+        if format_ is PreviewFormat.JSON:
+            from ebbtide.analysis.adopting.found import AdoptionError  # noqa: PLC0415
+
+            raise AdoptionError("--into-state and --undo print no document. Omit --format.")
         _change_state(stack, config_file, cwd, undo=undo, yes=yes)
         return
     from ebbtide.analysis.preview.stack_files import project_path  # noqa: PLC0415
-    from ebbtide.operations.adopt import Request, find, prove, write  # noqa: PLC0415
+    from ebbtide.operations.adopt import Request, find, prove, write_files  # noqa: PLC0415
 
     request = Request(
         stack=stack_name(stack, None),
@@ -98,14 +108,17 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
         overwrite=overwrite,
     )
     adopted = prove(request, find(request))
-    written = write(request, adopted)
-    output = console(sys.stdout)
-    show(adopted, output)
-    names = " and ".join(path.name for path in written)
-    output.print(f"Written: {names}. Nothing in the cloud has changed.", soft_wrap=True)
-    output.print(
-        f"See the changes of the first update: {command_line()} preview {request.stack}", soft_wrap=True
-    )
+    written = write_files(request, adopted)
+    if format_ is PreviewFormat.JSON:
+        write(adopted.report(written).model_dump_json(indent=2) + "\n", out)
+        return
+    with screen(out) as output:
+        show(adopted, output)
+        names = " and ".join(path.name for path in written)
+        output.print(f"Written: {names}. Nothing in the cloud has changed.", soft_wrap=True)
+        output.print(
+            f"See the changes of the first update: {command_line()} preview {request.stack}", soft_wrap=True
+        )
 
 
 def _change_state(stack: str | None, config_file: Path | None, cwd: Path, *, undo: bool, yes: bool) -> None:

@@ -21,6 +21,7 @@ class SchemaOf(StrEnum):
     REVIEW = "review"
     STATUS = "status"
     DRIFT = "drift"
+    ADOPT = "adopt"
     REAP = "reap"
     ERRORS = "errors"
 
@@ -33,6 +34,7 @@ _SCHEMAS: Final = {
     SchemaOf.REVIEW: ("ebbtide.analysis.review.report", "AnyReview"),
     SchemaOf.STATUS: ("ebbtide.operations.status_report", "Status"),
     SchemaOf.DRIFT: ("ebbtide.analysis.drift.report", "Drift"),
+    SchemaOf.ADOPT: ("ebbtide.analysis.adopting.report", "AdoptionReport"),
     SchemaOf.REAP: ("ebbtide.operations.reap", "Reaping"),
     SchemaOf.ERRORS: ("ebbtide.declaration.project.diagnostics", "Report"),
 }
@@ -49,8 +51,8 @@ def schema(
     """Print a JSON Schema, for editors and programs.
 
     DOCUMENT is `stack` for a stack's file, `declaration` or `policy` for the values of `ebbtide:cluster` and
-    `ebbtide:policy` in it, and `preview`, `review`, `status`, `drift`, `reap` or `errors` for documents of
-    `--format json`.
+    `ebbtide:policy` in it, and `preview`, `review`, `status`, `drift`, `adopt`, `reap` or `errors` for
+    documents of `--format json`.
     """
     import json  # noqa: PLC0415
 

@@ -13,6 +13,7 @@ from ebbtide.analysis.adopting.adoption import Adoption
 from ebbtide.analysis.adopting.found import AdoptionError, Found
 from ebbtide.analysis.adopting.kueue import AdoptedQueues, adopt_queues
 from ebbtide.analysis.adopting.proof import adopt
+from ebbtide.analysis.adopting.report import AdoptionReport, report
 from ebbtide.analysis.policy.check import check, policy_of
 from ebbtide.analysis.policy.settings import KEY, Level
 from ebbtide.analysis.preview.stack_config import StackFileError
@@ -88,6 +89,18 @@ class Adopted:
     declaration: Mapping[str, Any]
     queues: AdoptedQueues | None
     exceptions: Sequence[Mapping[str, str]]
+
+    def report(self, written: Sequence[Path]) -> AdoptionReport:
+        """Return the document of the adoption and of the files that were written."""
+        return report(
+            self.cluster,
+            self.place,
+            self.adoption,
+            self.queues,
+            declaration=self.declaration,
+            exceptions=tuple(self.exceptions),
+            written=tuple(path.name for path in written),
+        )
 
 
 def find(request: Request) -> Found:
@@ -240,7 +253,7 @@ def _files(request: Request) -> StackFiles:
         return read_stack(request.root, request.stack, config_file=empty)
 
 
-def write(request: Request, adopted: Adopted) -> tuple[Path, Path]:
+def write_files(request: Request, adopted: Adopted) -> tuple[Path, Path]:
     """Write the stack's file and the file of its resources, and return both."""
     stack_file, resources = request.stack_file, request.root / default_file(request.stack)
     write_adopt_file(

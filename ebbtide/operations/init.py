@@ -258,7 +258,7 @@ def adopted_project(
         if secrets_provider:
             request.stack_file.write_text(f"secretsprovider: {json.dumps(secrets_provider)}\n", "utf-8")
         adopted = adopt.prove(request, found)
-        written = adopt.write(request, adopted)
+        written = adopt.write_files(request, adopted)
         return files | {path.name: path.read_text(encoding="utf-8") for path in written}, adopted
 
 

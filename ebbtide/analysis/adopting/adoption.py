@@ -3,12 +3,13 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from ebbtide.analysis.adopting.found import LeftOut
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.recording.values import Plain, masked
 
+Status: TypeAlias = Literal["declared", "overridden", "left"]
 DECLARED: Final = "declared"
 OVERRIDDEN: Final = "overridden"
 LEFT: Final = "left"
@@ -30,7 +31,7 @@ class FieldRow:
     resource: str
     path: str
     value: Plain
-    status: str
+    status: Status
     reason: str = ""
 
 

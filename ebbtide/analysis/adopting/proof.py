@@ -17,6 +17,7 @@ from ebbtide.analysis.adopting.adoption import (
     OVERRIDDEN,
     Adoption,
     FieldRow,
+    Status,
     UpdateRow,
     shown,
 )
@@ -410,7 +411,7 @@ def _override_kept(draft: _Draft, old: Resource, new: Resource) -> bool:
     return changed
 
 
-def _kept(draft: _Draft, new: Resource, path: str, value: Plain) -> tuple[str, str] | None:
+def _kept(draft: _Draft, new: Resource, path: str, value: Plain) -> tuple[Status, str] | None:
     """Return status and reason of an input that the program omits; None if it should be declared."""
     constraints, plain = constraints_of(new.type), plain_path(path)
     if any(is_within(path, ignored) for ignored in new.ignore_changes):
@@ -547,7 +548,8 @@ def _rows(
     spelled = _spelled_otherwise(draft, name, new)
     for path, value in leaves(dict(old.inputs)):
         change = next((item for item in changes if item.old is not None and is_within(path, item.path)), None)
-        status, reason = DECLARED, ""
+        status: Status = DECLARED
+        reason = ""
         if any(is_within(path, item) for item in spelled):
             pass
         elif change is not None:

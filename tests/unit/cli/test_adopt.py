@@ -7,6 +7,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from ebbtide.analysis.adopting.report import AdoptionReport
 from ebbtide.cli.entry_point import app
 from ebbtide.clients.clouds.interfaces import CloudApiError
 from ebbtide.declaration.cloud_kind import CloudKind
@@ -62,6 +63,21 @@ def test_a_description_becomes_a_stack(project: Path) -> None:
     done = CliRunner().invoke(app, ["preview", "shared"])
     assert done.exit_code == 0, done.output
     assert "excepted: private-nodes (cluster lab)" in done.output
+
+
+def test_the_adoption_is_a_document(project: Path) -> None:
+    """JSON has the declaration, the fields with their status, and the files; an error is JSON as well."""
+    words = ("shared", "--from", "cluster.json", "--format", "json")
+    document = AdoptionReport.model_validate_json(_adopt(*words))
+    config = yaml.safe_load((project / "Pulumi.shared.yaml").read_text())["config"]
+    assert {**document.declaration, "adopt": "adopt.shared.json"} == config["ebbtide:cluster"]
+    assert {"declared", "overridden"} <= {field.status for field in document.fields}
+    assert document.written == ("Pulumi.shared.yaml", "adopt.shared.json")
+    assert document.exceptions
+    done = CliRunner().invoke(app, ["adopt", *words])
+    assert done.exit_code == 2
+    assert "exists already" in str(json.loads(done.stdout)["errors"])
+    assert "print no document" in _adopt("shared", "--undo", "--format", "json", status=2)
 
 
 def test_an_aks_cluster_becomes_a_stack(project: Path) -> None:

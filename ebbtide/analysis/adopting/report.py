@@ -1,0 +1,153 @@
+"""The document of `ebbtide adopt --format json`."""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from ebbtide.analysis.adopting.adoption import Adoption, Status
+from ebbtide.analysis.adopting.found import LeftOut
+from ebbtide.analysis.adopting.kueue import AdoptedQueues
+from ebbtide.analysis.recording.values import masked
+from ebbtide.values.documents import DocumentPart
+
+VERSION: Final = "ebbtide.dev/adopt/v1"
+
+
+class ReadField(DocumentPart):
+    """A field of the cluster or a pool."""
+
+    resource: str
+    """Name of its cluster, pool or maintenance schedule."""
+    path: str
+    """Path in the provider's inputs, such as `nodeConfig.machineType`."""
+    value: Any
+    """The found value; `[secret]` for a secret."""
+    status: Status
+    """`declared`, `overridden`, or `left` without a word in the declaration."""
+    reason: str
+    """Why it is left, as a sentence; empty otherwise."""
+
+
+class FirstUpdate(DocumentPart):
+    """An input that the first update changes in place."""
+
+    resource: str
+    """Name of its cluster or pool."""
+    path: str
+    """Path in the provider's inputs."""
+    old: Any
+    """The found value; null if there is none."""
+    new: Any
+    """The declared value; null if there is none."""
+
+
+class QueueDifference(DocumentPart):
+    """A field of one of Kueue's objects that differs from the declared object."""
+
+    name: str
+    """Kind and name, such as `ClusterQueue research`."""
+    path: str
+    """Path of the field; empty for an object that does not exist."""
+    found: Any
+    """The existing value; null if it is missing."""
+    declared: Any
+    """The declared value; null if the existing one stays."""
+    reason: str
+    """Why they differ, as a sentence."""
+
+
+class NotAdopted(DocumentPart):
+    """A part of the cluster that is not adopted."""
+
+    name: str
+    """Kind and name, such as `pool windows`."""
+    reason: str
+    """Why, as a sentence."""
+
+
+class ResourceName(DocumentPart):
+    """A resource of the stack's program."""
+
+    type: str
+    """Type token."""
+    name: str
+    """Logical name."""
+
+
+class AdoptionReport(DocumentPart):
+    """An adopted cluster: its declaration, and the proof that it is the same cluster."""
+
+    version: Literal["ebbtide.dev/adopt/v1"] = VERSION
+    """Version of the document format."""
+    cluster: str
+    """Name of the cluster."""
+    place: str
+    """Its project or subscription, and its location."""
+    declaration: Mapping[str, Any]
+    """The value of `ebbtide:cluster`."""
+    fields: tuple[ReadField, ...]
+    """Every field that was read."""
+    updates: tuple[FirstUpdate, ...]
+    """Inputs that the first update changes in place."""
+    created: tuple[ResourceName, ...]
+    """Resources that the first update creates."""
+    left_out: tuple[NotAdopted, ...]
+    """Parts of the cluster that are not adopted."""
+    queues: tuple[QueueDifference, ...]
+    """Differences of Kueue's objects."""
+    exceptions: tuple[Mapping[str, str], ...]
+    """Exceptions of the policy that the stack's file has for the cluster as it is."""
+    output_only: Mapping[str, int]
+    """Numbers of attributes that no program sets, by resource."""
+    written: tuple[str, ...]
+    """Names of the files that were written."""
+
+
+def report(
+    cluster: str,
+    place: str,
+    adoption: Adoption,
+    queues: AdoptedQueues | None,
+    **other: Any,
+) -> AdoptionReport:
+    """Return the document of an adoption.
+
+    Args:
+        cluster: name of the cluster.
+        place: its account and location.
+        adoption: its proof.
+        queues: Kueue's objects; None without any.
+        other: the fields of the document that the proof does not have.
+    """
+    left: tuple[LeftOut, ...] = (*adoption.left_out, *(queues.left if queues else ()))
+    return AdoptionReport(
+        cluster=cluster,
+        place=place,
+        fields=tuple(
+            ReadField(
+                resource=row.resource,
+                path=row.path,
+                value=masked(row.value),
+                status=row.status,
+                reason=row.reason,
+            )
+            for row in adoption.fields
+        ),
+        updates=tuple(
+            FirstUpdate(resource=row.resource, path=row.path, old=masked(row.old), new=masked(row.new))
+            for row in adoption.updates
+        ),
+        created=tuple(ResourceName(type=token, name=name) for token, name in adoption.created),
+        left_out=tuple(NotAdopted(name=part.name, reason=part.reason) for part in left),
+        queues=tuple(
+            QueueDifference(
+                name=item.name,
+                path=item.path,
+                found=item.found,
+                declared=item.declared,
+                reason=item.reason,
+            )
+            for item in (queues.differences if queues else ())
+        ),
+        output_only=adoption.output_only,
+        **other,
+    )
