@@ -383,6 +383,7 @@ def _window(declared: Maintenance) -> containerservice.MaintenanceWindowArgsDict
         "not_allowed_dates": [
             {"start": exclusion.start.isoformat(), "end": exclusion.end.isoformat()}
             for exclusion in declared.exclusions
+            if exclusion.end is not None
         ],
     }
 

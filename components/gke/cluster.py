@@ -226,13 +226,19 @@ def maintenance_policy(declared: Maintenance) -> container.ClusterMaintenancePol
 def _exclusion(
     exclusion: MaintenanceExclusion,
 ) -> container.ClusterMaintenancePolicyMaintenanceExclusionArgsDict:
-    after = exclusion.end + timedelta(days=1)
-    return {
+    scope = exclusion.scope.replace("-", "_").upper()
+    found: container.ClusterMaintenancePolicyMaintenanceExclusionArgsDict = {
         "exclusion_name": exclusion.name,
         "start_time": _text(datetime.combine(exclusion.start, time(), UTC)),
-        "end_time": _text(datetime.combine(after, time(), UTC)),
-        "exclusion_options": {"scope": exclusion.scope.replace("-", "_").upper()},
     }
+    if exclusion.end is None:
+        return {
+            **found,
+            "exclusion_options": {"scope": scope, "end_time_behavior": "UNTIL_END_OF_SUPPORT"},
+        }
+    after = exclusion.end + timedelta(days=1)
+    end = _text(datetime.combine(after, time(), UTC))
+    return {**found, "end_time": end, "exclusion_options": {"scope": scope}}
 
 
 def _text(moment: datetime) -> str:

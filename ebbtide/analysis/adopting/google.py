@@ -266,10 +266,11 @@ def _maintenance(item: Mapping[str, Any]) -> dict[str, Any] | None:
         {
             "exclusionName": name,
             "startTime": exclusion.get("startTime"),
-            "endTime": exclusion.get("endTime"),
-            "exclusionOptions": exclusion.get("maintenanceExclusionOptions") or {"scope": "NO_UPGRADES"},
+            "endTime": None if "endTimeBehavior" in options else exclusion.get("endTime"),
+            "exclusionOptions": options,
         }
         for name, exclusion in _object(item, *window.split("."), "maintenanceExclusions").items()
+        for options in (exclusion.get("maintenanceExclusionOptions") or {"scope": "NO_UPGRADES"},)
     ]
     return policy if any(policy.values()) else None
 
@@ -352,17 +353,19 @@ def _declared_maintenance(inputs: Inputs) -> dict[str, Any] | None:
             {
                 "name": exclusion.text("exclusionName"),
                 "start": exclusion.text("startTime")[:10],
-                "end": f"{ends - timedelta(seconds=1):%Y-%m-%d}",
+                **({"end": f"{ends - timedelta(seconds=1):%Y-%m-%d}"} if ends else {}),
                 "scope": exclusion.text("exclusionOptions.scope").lower().replace("_", "-"),
             }
             for exclusion in exclusions
-            if (ends := _moment(exclusion.text("endTime")))
+            for ends in (_moment(exclusion.text("endTime")),)
         ],
     }
 
 
 def _is_bounded(exclusion: Inputs) -> bool:
-    return _moment(exclusion.text("endTime")) is not None
+    return bool(exclusion.text("exclusionOptions.endTimeBehavior")) or (
+        _moment(exclusion.text("endTime")) is not None
+    )
 
 
 def _moment(text: str) -> datetime | None:

@@ -104,7 +104,7 @@ def _cluster_settings(inputs: Inputs) -> Iterator[str]:
         yield f"maintenance {recurrence}, {start} to {end} UTC"
     for exclusion in inputs.parts("maintenancePolicy.maintenanceExclusions"):
         start, end = (exclusion.text(name)[:10] for name in ("startTime", "endTime"))
-        yield f"{exclusion.text('exclusionOptions.scope')} from {start} until {end}"
+        yield f"{exclusion.text('exclusionOptions.scope')} from {start} until {end or 'the end of support'}"
     if key := inputs.text("databaseEncryption.keyName"):
         yield f"secrets encrypted with {key}"
     if key := inputs.text("nodeConfig.bootDiskKmsKey"):

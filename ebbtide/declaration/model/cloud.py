@@ -76,8 +76,9 @@ class MaintenanceExclusion(Declared):
     """Name, used by GKE only."""
     start: date
     """First day, UTC: `"2026-12-20"`."""
-    end: date
-    """Last day, UTC."""
+    end: date | None = None
+    """Last day, UTC. Default on GKE, for other scopes than `no-upgrades`: until the end of support of the
+    cluster's version."""
     scope: Literal["no-upgrades", "no-minor-upgrades", "no-minor-or-node-upgrades"] = "no-upgrades"
     """GKE: the excluded upgrades. `no-upgrades` lasts 90 days at most, and is allowed three times. AKS
     supports `no-upgrades` only."""

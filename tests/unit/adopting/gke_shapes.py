@@ -238,16 +238,9 @@ def _toolkit(name: str, pools: list[Document], **changes: Any) -> Document:
         },
         locations=["us-central1-a", "us-central1-b", "us-central1-c"],
     )
-    exclusion = {
-        "startTime": "2026-04-01T00:00:00Z",
-        "maintenanceExclusionOptions": {
-            "scope": "NO_MINOR_OR_NODE_UPGRADES",
-            "endTimeBehavior": "UNTIL_END_OF_SUPPORT",
-        },
-    }
     window = {
         "dailyMaintenanceWindow": {"startTime": "09:00", "duration": "PT4H0M0S"},
-        "maintenanceExclusions": {"no-minor-or-node-upgrades-indefinite": exclusion},
+        "maintenanceExclusions": {"no-minor-or-node-upgrades-indefinite": _until_end_of_support()},
     }
     own = {
         **_IDENTITY,
@@ -265,6 +258,13 @@ def _toolkit(name: str, pools: list[Document], **changes: Any) -> Document:
         "verticalPodAutoscaling": {"enabled": True},
     }
     return cluster(name, "us-central1", [system, *pools], **merged(own, changes))
+
+
+def _until_end_of_support() -> Document:
+    """Return a maintenance exclusion without a fixed end, whose `endTime` GKE computes."""
+    options = {"scope": "NO_MINOR_OR_NODE_UPGRADES", "endTimeBehavior": "UNTIL_END_OF_SUPPORT"}
+    start, end = "2026-04-01T00:00:00Z", "2027-08-01T00:00:00Z"
+    return {"startTime": start, "endTime": end, "maintenanceExclusionOptions": options}
 
 
 def _nics(prefix: str, count: int) -> Document:
@@ -536,7 +536,9 @@ def safer_cluster() -> Document:
         },
         addonsConfig={"networkPolicyConfig": {"disabled": None}, "horizontalPodAutoscaling": {}},
         binaryAuthorization={"evaluationMode": "PROJECT_SINGLETON_POLICY_ENFORCE"},
-        maintenancePolicy={"window": {"recurringWindow": window}},
+        maintenancePolicy={
+            "window": {"recurringWindow": window, "maintenanceExclusions": {"minor": _until_end_of_support()}}
+        },
         networkPolicy={"enabled": True, "provider": "CALICO"},
         notificationConfig={"pubsub": {"enabled": True, "topic": f"projects/{_PROJECT}/topics/updates"}},
         releaseChannel=None,

@@ -14,7 +14,7 @@ from ebbtide.declaration.catalog.versions import PINS, kubernetes_versions
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.base import Declared
 from ebbtide.declaration.model.capacity import FlexStart, Queued
-from ebbtide.declaration.model.cloud import DAYS, Aks, Cloud, Gke, MaintenanceExclusion, MaintenanceWindow
+from ebbtide.declaration.model.cloud import DAYS, Aks, Cloud, Gke, MaintenanceWindow
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.rules.rule import (
@@ -436,13 +436,14 @@ def _open(window: MaintenanceWindow, ordinal: int, spans: list[tuple[int, int]])
     return sum((right - left for left, right in pieces if right - left >= _LEAST), timedelta())
 
 
-def _of_all_upgrades(cluster: Cluster) -> list[tuple[int, MaintenanceExclusion]]:
-    """Return the exclusions of all upgrades with their index, except those that end before they begin."""
+def _of_all_upgrades(cluster: Cluster) -> list[tuple[int, date, date]]:
+    """Return the index, first and last day of each exclusion of all upgrades, except those that end before
+    they begin."""
     exclusions = cluster.cloud.maintenance.exclusions if cluster.cloud.maintenance else ()
     return [
-        (index, exclusion)
+        (index, exclusion.start, exclusion.end)
         for index, exclusion in enumerate(exclusions)
-        if exclusion.scope == "no-upgrades" and exclusion.start <= exclusion.end
+        if exclusion.scope == "no-upgrades" and exclusion.end is not None and exclusion.start <= exclusion.end
     ]
 
 
@@ -452,7 +453,21 @@ def _exclusions(cluster: Cluster) -> Iterator[Fault]:
     names = [exclusion.name for exclusion in exclusions]
     for index, exclusion in enumerate(exclusions):
         path = f"{_PATH}.exclusions[{index}]"
-        if exclusion.end < exclusion.start:
+        if exclusion.end is None:
+            if cluster.site.cloud is CloudKind.AKS or exclusion.scope == "no-upgrades":
+                yield Fault(
+                    path,
+                    "The exclusion has no end; only GKE excludes upgrades until the end of a version's "
+                    "support, and not all upgrades.",
+                    _NO_CLUSTER,
+                    "Write end, its last day"
+                    + (
+                        "."
+                        if cluster.site.cloud is CloudKind.AKS
+                        else ", or scope: no-minor-upgrades or no-minor-or-node-upgrades."
+                    ),
+                )
+        elif exclusion.end < exclusion.start:
             yield Fault(
                 f"{path}.end",
                 f"The exclusion ends on {exclusion.end}, before it begins on {exclusion.start}.",
@@ -479,17 +494,17 @@ def _gke_exclusions(cluster: Cluster) -> Iterator[Fault]:
             "Remove past exclusions.",
         )
     of_all = _of_all_upgrades(cluster)
-    for index, exclusion in of_all:
-        days = (exclusion.end - exclusion.start).days + 1
+    for index, start, end in of_all:
+        days = (end - start).days + 1
         if days > _MOST_DAYS:
             yield Fault(
                 f"{_PATH}.exclusions[{index}].end",
                 f"An exclusion of all upgrades lasts {days} days, and GKE supports at most {_MOST_DAYS}.",
                 _NO_CLUSTER,
-                f"Write an end on {exclusion.start + timedelta(days=_MOST_DAYS - 1)} or earlier, or scope: "
+                f"Write an end on {start + timedelta(days=_MOST_DAYS - 1)} or earlier, or scope: "
                 "no-minor-upgrades.",
             )
-    for index, _ in of_all[_MOST_OF_ALL_UPGRADES:]:
+    for index, *_ in of_all[_MOST_OF_ALL_UPGRADES:]:
         yield Fault(
             f"{_PATH}.exclusions[{index}]",
             f"{len(of_all)} exclusions are of all upgrades, and GKE supports at most "
@@ -506,7 +521,7 @@ def _gke_availability(cluster: Cluster) -> Iterator[Fault]:
     exclusions = _of_all_upgrades(cluster)
     if maintenance is None or not exclusions or not _TIME.fullmatch(maintenance.window.start):
         return
-    spans = [(exclusion.start.toordinal(), exclusion.end.toordinal()) for _, exclusion in exclusions]
+    spans = [(start.toordinal(), end.toordinal()) for _, start, end in exclusions]
     days = {
         day
         for first, last in spans

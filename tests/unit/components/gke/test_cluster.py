@@ -107,7 +107,8 @@ def test_maintenance_is_a_recurring_window_with_exclusions() -> None:
     """A maintenance window begins on one of its days, and an exclusion includes its last day."""
     window = {"days": ["sunday", "saturday"], "start": "22:00", "duration": "6h"}
     launch = {"name": "launch", "start": "2026-12-20", "end": "2027-01-04"}
-    inputs = cluster(synth(cloud(maintenance={"window": window, "exclusions": [launch]})))
+    nodes = {"name": "nodes", "start": "2026-12-20", "scope": "no-minor-or-node-upgrades"}
+    inputs = cluster(synth(cloud(maintenance={"window": window, "exclusions": [launch, nodes]})))
     assert inputs["maintenancePolicy"] == {
         "recurringWindow": {
             "startTime": "2024-01-06T22:00:00Z",
@@ -120,7 +121,15 @@ def test_maintenance_is_a_recurring_window_with_exclusions() -> None:
                 "startTime": "2026-12-20T00:00:00Z",
                 "endTime": "2027-01-05T00:00:00Z",
                 "exclusionOptions": {"scope": "NO_UPGRADES"},
-            }
+            },
+            {
+                "exclusionName": "nodes",
+                "startTime": "2026-12-20T00:00:00Z",
+                "exclusionOptions": {
+                    "scope": "NO_MINOR_OR_NODE_UPGRADES",
+                    "endTimeBehavior": "UNTIL_END_OF_SUPPORT",
+                },
+            },
         ],
     }
     daily = cluster(synth(cloud(maintenance={"window": {"start": "02:00", "duration": "4h"}})))
