@@ -24,7 +24,7 @@ from ebbtide.clients.clouds.connect import aks_clusters, aks_schedules, gke_clus
 from ebbtide.clients.clouds.interfaces import CloudApiError
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.project.adopt_file import AdoptedResource, default_file, write_adopt_file
-from ebbtide.declaration.project.source import DECLARATION
+from ebbtide.declaration.project.source import DECLARATION, stack_file
 from ebbtide.text import did_you_mean, or_list
 
 _OWNER: Final = "ebbtide-owner"
@@ -67,7 +67,8 @@ class Request:
     @property
     def stack_file(self) -> Path:
         """The stack's file."""
-        return self.root / f"Pulumi.{self.stack}.yaml"
+        settings = _document(self.root / "Pulumi.yaml") or _document(self.root / "Pulumi.yml")
+        return stack_file(self.root, settings, self.stack)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,13 +256,13 @@ def _files(request: Request) -> StackFiles:
 
 def write_files(request: Request, adopted: Adopted) -> tuple[Path, Path]:
     """Write the stack's file and the file of its resources, and return both."""
-    stack_file, resources = request.stack_file, request.root / default_file(request.stack)
+    file, resources = request.stack_file, request.root / default_file(request.stack)
     write_adopt_file(
         resources,
         [AdoptedResource(item["type"], item["name"], item["id"]) for item in adopted.adoption.resources],
     )
     declaration = {**adopted.declaration, "adopt": resources.name}
-    document = _document(stack_file)
+    document = _document(file)
     config = _config(document)
     config[DECLARATION] = declaration
     if adopted.exceptions:
@@ -271,8 +272,9 @@ def write_files(request: Request, adopted: Adopted) -> tuple[Path, Path]:
     text = yaml.safe_dump(
         document, sort_keys=False, width=_WIDTH, default_flow_style=None, allow_unicode=True
     )
-    stack_file.write_text(f"# Written by `ebbtide adopt` from {adopted.cluster} in {adopted.place}.\n{text}")
-    return stack_file, resources
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"# Written by `ebbtide adopt` from {adopted.cluster} in {adopted.place}.\n{text}")
+    return file, resources
 
 
 def _config(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -280,12 +282,12 @@ def _config(document: Mapping[str, Any]) -> dict[str, Any]:
     return dict(cast("dict[str, Any]", config)) if isinstance(config, dict) else {}
 
 
-def _document(stack_file: Path) -> dict[str, Any]:
-    """Return the settings of an existing file, which are kept."""
-    if not stack_file.exists():
+def _document(file: Path) -> dict[str, Any]:
+    """Return the settings of an existing file of the project or the stack."""
+    if not file.exists():
         return {}
     try:
-        document = yaml.safe_load(stack_file.read_text())
+        document = yaml.safe_load(file.read_text())
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise StackFileError(f"{stack_file} cannot be read: {' '.join(str(error).split())}.") from error
+        raise StackFileError(f"{file} cannot be read: {' '.join(str(error).split())}.") from error
     return cast("dict[str, Any]", document) if isinstance(document, dict) else {}

@@ -33,6 +33,7 @@ from ebbtide.declaration.project.source import (
     Source,
     misplaced_keys,
     parsed,
+    stack_file,
 )
 from ebbtide.declaration.project.yaml_file import Document, Yaml, positions_below
 from ebbtide.errors import EbbtideError
@@ -171,8 +172,7 @@ def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) 
 
     root = project_file.parent
     if config_file is None:
-        config_dir = root / str(settings.get("stackConfigDir") or "")
-        config_file = _stack_file(config_dir, stack)
+        config_file = _existing(stack_file(root, settings, stack), stack)
     elif config_file == Path():
         raise StackFileError("--config-file is empty. Name a stack's file, or omit the option.")
     elif not config_file.is_file():
@@ -284,17 +284,16 @@ def project_path(directory: Path) -> Path:
     )
 
 
-def _stack_file(directory: Path, stack: str) -> Path:
-    for suffix in ("yaml", "yml"):
-        if (path := directory / f"Pulumi.{stack}.{suffix}").is_file():
-            return path
+def _existing(file: Path, stack: str) -> Path:
+    if file.is_file():
+        return file
     stacks = sorted(
         name
-        for path in directory.glob("Pulumi.*")
+        for path in file.parent.glob("Pulumi.*")
         if path.is_file() and (name := stack_named_by(path)) is not None
     )
     near = get_close_matches(stack, stacks, n=1)
-    message = f"There is no stack {stack}: no file {directory / f'Pulumi.{stack}.yaml'}."
+    message = f"There is no stack {stack}: no file {file}."
     if near:
         message += f" Did you mean {near[0]}?"
     if stacks:

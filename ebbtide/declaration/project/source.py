@@ -10,7 +10,14 @@ from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.shape.error_locations import aliases_of
 from ebbtide.declaration.project.extends import DECLARATION, Declaration, ExtendsError, extended
-from ebbtide.declaration.project.yaml_file import Document, Position, YamlFileError, positions_below, read
+from ebbtide.declaration.project.yaml_file import (
+    Document,
+    Position,
+    Yaml,
+    YamlFileError,
+    positions_below,
+    read,
+)
 from ebbtide.values.paths import Key, path_keys
 from ebbtide.values.user_files import parse_json
 
@@ -242,8 +249,21 @@ def project_directory(directory: Path) -> Path:
 
 def find_misplaced(directory: Path, stack: str) -> tuple[MisplacedKey, ...]:
     """Find the unused keys of a stack's file; arguments as for `find_source`."""
-    stack_file = _stack_file(directory, stack)
-    return tuple(misplaced_keys(*stack_file)) if stack_file else ()
+    found = _stack_file(directory, stack)
+    return tuple(misplaced_keys(*found)) if found else ()
+
+
+def stack_file(root: Path, settings: Mapping[str, Yaml], stack: str) -> Path:
+    """Return the path of a stack's file, which may not exist.
+
+    Args:
+        root: the directory of `Pulumi.yaml`.
+        settings: the content of `Pulumi.yaml`, whose `stackConfigDir` moves the stacks' files.
+        stack: the stack's name.
+    """
+    directory = root / str(settings.get("stackConfigDir") or "")
+    files = [directory / f"Pulumi.{stack}.{suffix}" for suffix in ("yaml", "yml")]
+    return next((file for file in files if file.is_file()), files[0])
 
 
 def _stack_file(directory: Path, stack: str) -> tuple[Path, Document, str] | None:
@@ -252,7 +272,7 @@ def _stack_file(directory: Path, stack: str) -> tuple[Path, Document, str] | Non
     try:
         project = read(root / "Pulumi.yaml").value
         settings = project if isinstance(project, dict) else {}
-        file = root / str(settings.get("stackConfigDir") or "") / f"Pulumi.{stack}.yaml"
+        file = stack_file(root, settings, stack)
         document = read(file)
     except YamlFileError:
         return None

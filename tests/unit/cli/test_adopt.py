@@ -126,6 +126,16 @@ def test_a_stack_file_is_never_overwritten_unasked(project: Path) -> None:
     assert yaml.safe_load(file.read_text())["config"]["gcp:project"] == "acme-ml"
 
 
+def test_the_stacks_file_is_in_the_directory_of_the_project_file(project: Path) -> None:
+    """`stackConfigDir` of Pulumi.yaml moves it, and the preview finds it there."""
+    (project / "Pulumi.yaml").write_text("{name: team, runtime: python, stackConfigDir: stacks}\n")
+    _adopt("shared", "--from", "cluster.json")
+    assert [path.name for path in (project / "stacks").iterdir()] == ["Pulumi.shared.yaml"]
+    assert "exists already" in _adopt("shared", "--from", "cluster.json", status=2)
+    done = CliRunner().invoke(app, ["preview", "shared"])
+    assert done.exit_code == 0, done.output
+
+
 def test_every_fault_of_the_input_is_reported_at_once(project: Path) -> None:
     """A truncated file, a foreign one and a missing one are three lines; nothing is written."""
     (project / "half.json").write_text((project / "cluster.json").read_text()[:400])
