@@ -250,12 +250,13 @@ def _is_divided(pool: Pool) -> bool:
 
 
 def device_plugins(declaration: Cluster) -> list[dict[str, Any]]:
-    """Return the device plugins for AKS: one for pools of whole GPUs, and one for partitioned GPUs.
+    """Return the device plugins for AKS: one for pools of whole GPUs, and one for partitioned GPUs; none if
+    the declaration has `drivers: none`.
 
     AKS installs the driver but no plugin; without one, no pod can request a GPU. Source: azure-aks-docs,
     use-nvidia-gpu (2026): the DaemonSet, version and directory.
     """
-    if declaration.site.cloud is not CloudKind.AKS:
+    if declaration.site.cloud is not CloudKind.AKS or declaration.addons.drivers == "none":
         return []
     pools = [pool for pool in declaration.gpu_pools if pool.has_cloud_driver]
     whole, divided = ([pool for pool in pools if _is_divided(pool) is is_mig] for is_mig in (False, True))

@@ -171,8 +171,9 @@ def _draft(found: Found, top: Fields, cloud: Fields, *, pools_only: bool) -> _Dr
         left_out.append(LeftOut(name="cluster", reason=_WITH_KUEUE))
     inline = {resource.name for resource in found.pools if resource.inline}
     addons = NO_ADDONS
-    if any(pool.has_gpus and not pool.has_cloud_driver for pool in read.values()):
-        # Something else installs the driver, and goes on to do so.
+    is_aks = found.cloud is CloudKind.AKS
+    if any(pool.has_gpus and (is_aks or not pool.has_cloud_driver) for pool in read.values()):
+        # Something else installs the driver, or the device plugin that AKS has not, and goes on to do so.
         addons = Addons(drivers="none")
         top = {**top, "addons": {"drivers": "none"}}
     is_queued = {name for name, pool in read.items() if isinstance(pool.capacity, Queued)}

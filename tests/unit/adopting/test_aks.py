@@ -87,6 +87,13 @@ def test_sizes_keep_the_spelling_that_azure_has(*, pools_only: bool) -> None:
     assert [row.path for row in adoption.updates if "vmSize" in row.path] == []
 
 
+def test_the_owners_device_plugin_stays_the_only_one() -> None:
+    """AKS has no device plugin of its own: GPU pools in use have the owner's, and another would compete."""
+    adoption = adopted(shapes.RAY, pools_only=True)
+    assert adoption.declaration["addons"] == {"drivers": "none"}
+    assert [name for _, name in adoption.created if "device-plugin" in name] == []
+
+
 def test_a_spot_pool_is_declared_without_what_aks_adds() -> None:
     """The label and the taint of spot nodes follow from the capacity; a cluster without Entra ID stays with
     its owner, and so does its system pool."""
