@@ -79,7 +79,7 @@ def init(  # noqa: PLR0913 - an option for each answer
         ),
     ] = "",
 ) -> None:
-    """Write a new project, from three answers or a cluster that exists.
+    """Write a project for a new or existing cluster.
 
     The cloud, the project or subscription and the machines are asked for on a terminal, unless they are
     options. Work pools are spot and have no node when nothing runs. The files are those of Ebbtide's

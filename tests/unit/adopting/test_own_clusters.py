@@ -72,6 +72,6 @@ def _check(written: Declaration) -> None:
 )
 @given(declarations("gke"))
 def test_own_clusters_are_declared_again(declaration: Declaration) -> None:
-    """Every pool is resolved as before, and the first update changes nothing. Queued pools need Kueue."""
+    """Every pool but queued ones, which need Kueue, is resolved as before, and an update changes nothing."""
     pools = [pool for pool in declaration["pools"] if "queued" not in str(pool.get("capacity"))]
     _check({**{key: value for key, value in declaration.items() if key != "lifetime"}, "pools": pools})
