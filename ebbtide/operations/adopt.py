@@ -1,6 +1,7 @@
 """Adoption of an existing cluster: read with the user's credentials or from files, proved and written."""
 
 import tempfile
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -269,12 +270,48 @@ def write_files(request: Request, adopted: Adopted) -> tuple[Path, Path]:
         policy = config.setdefault(KEY, {})
         policy["exceptions"] = [*policy.get("exceptions", ()), *adopted.exceptions]
     document["config"] = config
-    text = yaml.safe_dump(
+    file.parent.mkdir(parents=True, exist_ok=True)
+    comment = f"# Written by `ebbtide adopt` from {adopted.cluster} in {adopted.place}.\n"
+    changed = {key: config[key] for key in (DECLARATION, KEY) if key in config}
+    edited = _edited(file.read_text("utf-8"), changed) if file.exists() else ""
+    is_whole = yaml.safe_load(edited) == document
+    file.write_text(edited if is_whole else comment + _dumped(document), "utf-8")
+    return file, resources
+
+
+def _dumped(document: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(
         document, sort_keys=False, width=_WIDTH, default_flow_style=None, allow_unicode=True
     )
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(f"# Written by `ebbtide adopt` from {adopted.cluster} in {adopted.place}.\n{text}")
-    return file, resources
+
+
+def _edited(text: str, changed: Mapping[str, Any]) -> str:
+    """Return a stack's file with other values in its `config`, and with its other lines and comments as they
+    are; empty if `config` is not a block."""
+    root = cast("Any", yaml.compose(text, yaml.SafeLoader))  # pyright: ignore[reportUnknownMemberType]
+    top = root.value if isinstance(root, yaml.MappingNode) else ()
+    config = next((value for key, value in top if key.value == "config"), None)
+    if not isinstance(config, yaml.MappingNode) or config.flow_style:
+        return ""
+    lines = text.rstrip("\n").splitlines()
+    old = yaml.safe_load(text)["config"]
+    spans = {key.value: (key.start_mark.line, _end(value)) for key, value in config.value}
+    order = sorted(changed, key=lambda key: spans.get(key, (len(lines), 0)), reverse=True)
+    for key in order:
+        if key in old and old[key] == changed[key]:
+            continue
+        start, end = spans.get(key, (_end(config), _end(config)))
+        indent = " " * config.start_mark.column
+        lines[start:end] = textwrap.indent(_dumped({key: changed[key]}), indent).splitlines()
+    return "\n".join([*lines, ""])
+
+
+def _end(node: Any) -> int:
+    """Return the line after a node's last value, without the comments that follow it."""
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        last = node.value[-1]
+        return _end(last[1] if isinstance(last, tuple) else last)
+    return node.end_mark.line + bool(node.end_mark.column)
 
 
 def _config(document: Mapping[str, Any]) -> dict[str, Any]:

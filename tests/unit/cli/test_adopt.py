@@ -126,6 +126,36 @@ def test_a_stack_file_is_never_overwritten_unasked(project: Path) -> None:
     assert yaml.safe_load(file.read_text())["config"]["gcp:project"] == "acme-ml"
 
 
+_COMMENTED = """\
+# Of the platform team.
+config:
+  gcp:project: acme-ml  # not acme-prod
+  ebbtide:cluster:
+    name: old
+    # Of the declaration.
+    list:
+      - cpu
+  # Ask before a change.
+  other:key: |
+    text
+# The end.
+"""
+
+
+@pytest.mark.parametrize("text", [_COMMENTED, _COMMENTED.replace("ebbtide:cluster", "other:object")])
+def test_comments_of_a_stack_file_stay(project: Path, text: str) -> None:
+    """With `--overwrite`, other settings keep their lines and comments."""
+    file = project / "Pulumi.shared.yaml"
+    file.write_text(text)
+    _adopt("shared", "--from", "cluster.json", "--overwrite")
+    before, after = text.splitlines(), file.read_text().splitlines()
+    kept = before[:3] + before[8 if "ebbtide:cluster" in text else 3 :]
+    assert [line for line in after if line in kept] == kept
+    config = yaml.safe_load(file.read_text())["config"]
+    assert config["ebbtide:cluster"]["name"] == "lab"
+    assert config["other:key"] == "text\n"
+
+
 def test_the_stacks_file_is_in_the_directory_of_the_project_file(project: Path) -> None:
     """`stackConfigDir` of Pulumi.yaml moves it, and the preview finds it there."""
     (project / "Pulumi.yaml").write_text("{name: team, runtime: python, stackConfigDir: stacks}\n")
