@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 from ebbtide.clients.clouds.interfaces import QuotaLimit
 from ebbtide.declaration.catalog.gpu_direct import networks_of, vpcs_of
-from ebbtide.declaration.catalog.machines import DECLARED, quota_names
+from ebbtide.declaration.catalog.machines import quota_names
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 
@@ -70,16 +70,15 @@ def _networks(pools: Iterable[ResolvedPool]) -> Iterator[Quota]:
 
 
 def without_quota(pools: Iterable[ResolvedPool]) -> tuple[str, ...]:
-    """Return the machine types whose quotas are unknown, since the catalog does not have them."""
+    """Return the machine types whose quotas are unknown: those that the catalog does not have, and A4X and
+    TPU7x, whose names are not documented (Compute Engine docs, allocation-quotas, 2026-11)."""
     needed = (pool for pool in pools if pool.capacity.kind != "reservation")
     return tuple(dict.fromkeys(pool.machine_type for pool in needed if not _has_quotas(pool)))
 
 
 def _has_quotas(pool: ResolvedPool) -> bool:
-    machine = pool.hardware
-    if machine is None:
-        return False
-    return machine.source != DECLARED or bool(quota_names(pool.site.cloud, machine.family))
+    machine, accelerator = pool.hardware, pool.accelerator_type
+    return machine is not None and bool(quota_names(pool.site.cloud, machine.family, accelerator))
 
 
 def _of_pool(pool: ResolvedPool) -> Iterator[tuple[str, str, int]]:

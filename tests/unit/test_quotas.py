@@ -48,4 +48,12 @@ def test_a_machine_outside_the_catalog_has_unknown_quotas() -> None:
     preview = preview_of(recording)
     assert preview.without_quota == ("n9-standard-8",)
     assert preview.cost.maximum.unknown == ("n9-standard-8 (on-demand)",)
+
+
+def test_machines_without_a_documented_quota_are_named() -> None:
+    """A machine of the catalog whose quota has no documented name is named, and no other."""
+    machine = {"machine": "tpu7x-standard-4t", "tpuTopology": "2x2x1"}
+    recording = synth(only(GKE, **machine))
+    assert without_quota(read_pools(recording)) == ("tpu7x-standard-4t",)
+    assert without_quota(read_pools(synth(GKE))) == without_quota(read_pools(synth(AKS))) == ()
     assert without_quota(read_pools(synth(GKE))) == ()
