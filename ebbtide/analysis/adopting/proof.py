@@ -268,6 +268,11 @@ def _without_faults(draft: _Draft, faults: tuple[Fault, ...]) -> bool:
         keys = path_keys(fault.path)
         reason = f"{fault.problem} {fault.consequence}"
         match keys:
+            case ("pools", int(index), "machine") if names[index] in draft.pools:
+                machine = draft.read[names[index]].machine
+                reason = _MACHINE.format(machine.type) if machine and not machine.vcpus else ""
+                draft.leave(names[index], f"{fault.problem} {reason or fault.consequence}")
+                changed = True
             case ("pools", int(index), "overrides", *rest):
                 changed |= _refuse(draft, names[index], [str(key) for key in rest], reason)
             case ("pools", int(index), *_):
@@ -282,6 +287,13 @@ def _without_faults(draft: _Draft, faults: tuple[Fault, ...]) -> bool:
             case _:
                 pass
     return changed
+
+
+_MACHINE: Final = (
+    "The document does not have its size. To adopt the pool, declare it with `machine: {{type: {}, vcpus: …, "
+    "memoryGib: …}}`, and with `accelerators: {{type: …, count: …}}` in it for GPUs; and add its type, name "
+    "and id to the file of the resources."
+)
 
 
 def _refuse(draft: _Draft, name: str, keys: list[str], reason: str) -> bool:

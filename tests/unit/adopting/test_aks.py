@@ -198,7 +198,7 @@ def _research(*pools: Document, **changes: Any) -> list[Document]:
         ({"mode": "Gateway"}, "Its mode is Gateway"),
         ({"powerState": {"code": "Stopped"}}, "az aks nodepool start"),
         ({"mode": "System"}, "A declaration has one system pool, system"),
-        ({"vmSize": "Standard_Q1"}, "No machine type Standard_Q1 is known on AKS"),
+        ({"vmSize": "Standard_Q1"}, "`machine: {type: Standard_Q1, vcpus: …, memoryGib: …}`"),
     ],
 )
 def test_pools_that_cannot_be_declared_are_left_out(changes: Document, reason: str) -> None:
