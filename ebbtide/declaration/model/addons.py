@@ -284,8 +284,8 @@ class Addons(Declared):
     drivers: DriverMode = "managed"
     """Installer of the drivers of GPU nodes. `managed`: the cloud. `daemonset`: Google's installer, on
     Container-Optimized OS and Ubuntu. `gpu-operator`: NVIDIA's operator, on Ubuntu. `none`: nothing is
-    installed, and the nodes need another installer. In every mode, a pool whose `accelerator.driver` is
-    `default` or `latest` uses the cloud's driver."""
+    installed, and the nodes need another installer; on AKS, another device plugin as well. In every mode, a
+    pool whose `accelerator.driver` is `default` or `latest` uses the cloud's driver."""
     kueue: Kueue | None = None
     pipelines: Pipelines | None = None
     trainer: Trainer | None = None
