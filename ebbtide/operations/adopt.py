@@ -200,9 +200,8 @@ def _live_on_gke(project: str, name: str, location: str | None) -> Found:
     except CloudApiError as error:
         if error.status in (401, 403):
             raise AdoptionError(
-                f"{error} To read a cluster, you need the role Kubernetes Engine Viewer "
-                f"(roles/container.viewer) on {project}. Or let its owner run `gcloud container clusters "
-                f"describe {name} --format json`, and name the file with --from."
+                f"{error} Or let the cluster's owner run `gcloud container clusters describe {name} --format "
+                "json`, and name the file with --from."
             ) from error
         raise
     there = [item for item in listed if location in (None, item.get("location"))]

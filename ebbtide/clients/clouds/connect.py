@@ -84,7 +84,8 @@ def gke_clusters(project: str) -> Sequence[Mapping[str, Any]]:
     from ebbtide.clients.clouds.google import google_session  # noqa: PLC0415
     from ebbtide.clients.clouds.google_inventory import GoogleInventory  # noqa: PLC0415
 
-    return GoogleInventory(Account(CloudKind.GKE, project), google_session()).clusters()
+    viewer = f"Ask an owner of {project} for the role Kubernetes Engine Viewer (roles/container.viewer)."
+    return GoogleInventory(Account(CloudKind.GKE, project), google_session()).clusters({403: viewer})
 
 
 def aks_clusters(subscription: str) -> Sequence[Mapping[str, Any]]:

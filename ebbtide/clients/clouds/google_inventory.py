@@ -204,15 +204,18 @@ class GoogleInventory:
             errors = cast("list[Item]", error.get("errors") or [error])
             raise CloudApiError("; ".join(str(item.get("message", "")) for item in errors))
 
-    def clusters(self) -> list[dict[str, Any]]:
+    def clusters(self, advice: Mapping[int, str] | None = None) -> list[dict[str, Any]]:
         """Return the project's clusters.
+
+        Args:
+            advice: a sentence for the user by HTTP status, in place of that for all resources.
 
         Raises:
             CloudApiError: the cloud rejects the request, or a zone does not answer, so that the list may be
                 incomplete.
         """
         url = f"{self.endpoints.container}/projects/{self.account.id}/locations/-/clusters"
-        answer = get_json(self.session, url, {}, self._advice())
+        answer = get_json(self.session, url, {}, self._advice() | dict(advice or {}))
         if missing := answer.get("missingZones"):
             raise CloudApiError(f"Kubernetes Engine does not list its clusters in {', '.join(missing)} now.")
         return answer.get("clusters", [])

@@ -1,4 +1,4 @@
-"""`ebbtide adopt` of an AKS cluster, read from the fake cloud's REST API."""
+"""`ebbtide adopt` of a cluster that is read from the fake cloud's REST API."""
 
 from collections.abc import Generator
 from pathlib import Path
@@ -63,3 +63,15 @@ def test_a_cluster_that_cannot_be_read_is_one_answer(clouds: RestClouds) -> None
     assert "for the role Reader" in output
     assert "az aks show --name train --output json" in output
     assert not Path("Pulumi.shared.yaml").exists()
+
+
+def test_missing_rights_on_gke_are_one_answer(clouds: RestClouds) -> None:
+    """A refused request names one role, and the way without any."""
+    fault = {"status": 403, "message": "Required container.clusters.list."}
+    clouds.store.inject(InjectedFault(API_ERROR, "container.clusters.list", 1, fault))
+    done = CliRunner().invoke(app, ["adopt", "shared", "--project", "acme-ml", "--cluster", "lab"])
+    assert done.exit_code == 2, done.output
+    output = " ".join(done.output.split())
+    assert "role Kubernetes Engine Viewer (roles/container.viewer)" in output
+    assert output.count("roles/") == 1
+    assert "gcloud container clusters describe lab --format json" in output

@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 
 from ebbtide.analysis.adopting.report import AdoptionReport
 from ebbtide.cli.entry_point import app
-from ebbtide.clients.clouds.interfaces import CloudApiError
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.project.adopt_file import read_adopt_file
 from ebbtide.operations import adopt as operations
@@ -204,18 +203,6 @@ def test_a_cluster_is_read_with_the_users_credentials(project: Path, monkeypatch
     monkeypatch.setattr(operations, "gke_clusters", {"acme-ml": listed}.__getitem__)
     assert "There is no cluster prod in acme-ml. It has lab" in _adopt("live", *_LIVE, "prod", status=2)
     assert "Written: Pulumi.live.yaml" in _adopt("live", *_LIVE, "lab")
-
-
-def test_missing_rights_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A refused request names the role, and the way without any."""
-
-    def refused(_project: str) -> None:
-        raise CloudApiError("container.googleapis.com returned status 403.", 403)
-
-    monkeypatch.setattr(operations, "gke_clusters", refused)
-    output = _adopt("live", *_LIVE, "lab", status=2)
-    assert "roles/container.viewer" in output
-    assert "--from" in output
 
 
 def test_one_of_two_clusters_is_named_by_its_location(project: Path) -> None:
