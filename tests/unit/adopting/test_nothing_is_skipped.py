@@ -60,6 +60,8 @@ _SKIPPED: Final = {
         loggingService monitoringService masterAuth.clusterCaCertificate
         controlPlaneEndpointsConfig.dnsEndpointConfig.endpoint
         privateClusterConfig.privateEndpoint privateClusterConfig.publicEndpoint
+        maintenancePolicy.window.maintenanceExclusions.minor.endTime
+        maintenancePolicy.window.maintenanceExclusions.no-minor-or-node-upgrades-indefinite.endTime
         maintenancePolicy.resourceVersion maintenancePolicy.window.dailyMaintenanceWindow.duration
         autoscaling.autoprovisioningNodePoolDefaults.diskType
         autoscaling.autoprovisioningNodePoolDefaults.serviceAccount
@@ -81,7 +83,8 @@ _SKIPPED: Final = {
         priority spot_max_price windows_profile.admin_password
     """,
 }
-"""Values that have no meaning of their own: read in another place, the state of a resource, secrets, limits
+"""Values that have no meaning of their own: read in another place, the state of a resource, times
+that GKE computes, secrets, limits
 of auto-provisioning (listed by its name), and Terraform's defaults for absent values."""
 
 
