@@ -195,10 +195,12 @@ class _Reading:
         """Compute guarantees and limits. Quota of a pool of one ClusterQueue alone is not a guarantee."""
         users = Counter(pool for item in self._found for pool in item.pools)
         most = {pool.name: pool.max_nodes for pool in self._cluster.resolved_pools}
+        free = dict(most)
         for item in self._found:
             cohort = item.spec.get("cohortName")
             for flavor, amounts in _quotas(item):
-                nominal = flavor.nodes(amounts["nominalQuota"])
+                nominal = flavor.nodes(amounts["nominalQuota"], free=free)
+                free |= {pool: max(0, free[pool] - nodes) for pool, nodes in nominal.items()}
                 borrowing = flavor.nodes(amounts["borrowingLimit"]) if amounts["borrowingLimit"] else {}
                 lending = flavor.nodes(amounts["lendingLimit"], nominal) if amounts["lendingLimit"] else {}
                 if not cohort:

@@ -38,16 +38,20 @@ class FlavorPools:
         """Names of the pools."""
         return tuple(offer.pool for offer in self.offers)
 
-    def nodes(self, amounts: Amounts, most: Mapping[str, int] | None = None) -> dict[str, int]:
+    def nodes(
+        self, amounts: Amounts, most: Mapping[str, int] | None = None, free: Mapping[str, int] | None = None
+    ) -> dict[str, int]:
         """Return the nodes that amounts of quota are, by pool: exactly if that is possible, else the most
         whole nodes that they hold, of the preferred pools.
 
         Args:
             amounts: the amounts.
             most: the most nodes of each pool. Default: the pools' maximum.
+            free: nodes of each pool that no other quota has, which are preferred.
         """
         limits = [(most or {}).get(offer.pool, 0 if most else offer.nodes) for offer in self.offers]
-        return self._exactly(amounts, limits) or dict(self._whole(amounts, limits))
+        unused = self._exactly(amounts, [free.get(pool, 0) for pool in self.pools]) if free else None
+        return unused or self._exactly(amounts, limits) or dict(self._whole(amounts, limits))
 
     def _exactly(self, amounts: Amounts, limits: Sequence[int]) -> dict[str, int] | None:
         combinations = 1

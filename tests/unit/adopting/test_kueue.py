@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 
 from ebbtide.analysis.adopting.found import AdoptionError
 from ebbtide.analysis.adopting.kueue import AdoptedQueues, adopt_queues, read
@@ -56,7 +56,20 @@ def _adopted(objects: list[dict[str, Any]], declaration: Declaration, **more: An
     return adopt_queues(found.objects, declaration, **more)
 
 
+_ALTERNATIVES = changed(
+    GKE,
+    pools=[
+        *GKE["pools"][:1],
+        *({"name": name, "machine": "e2-standard-8", "nodes": {"max": 1}} for name in ("a", "b")),
+    ],
+    queues=[{"name": "f", "pools": ["a", "b"], "fallback": True}],
+    teams=[{"name": "x", "guarantee": {"b": 1}}, {"name": "y", "guarantee": {"a": 1}}],
+)
+"""Teams with guarantees of alternative pools, each of which has nodes for one of the teams alone."""
+
+
 @generated
+@example(_ALTERNATIVES)
 @given(queued())
 def test_queues_of_ebbtide_are_adopted_as_declared(declaration: Declaration) -> None:
     """Objects that a declaration derives give its queues and shares again, and the same objects."""
