@@ -43,14 +43,14 @@ _SCHEMAS: Final = {
 
 def schema(
     document: Annotated[
-        SchemaOf, typer.Argument(help="Document that the schema describes.", metavar="DOCUMENT")
+        SchemaOf, typer.Argument(help="Name of the document that the schema describes.", metavar="NAME")
     ] = SchemaOf.DECLARATION,
     *,
     out: Out = None,
 ) -> None:
     """Print a JSON Schema, for editors and programs.
 
-    DOCUMENT is `stack` for a stack's file, `declaration` or `policy` for the values of `ebbtide:cluster` and
+    NAME is `stack` for a stack's file, `declaration` or `policy` for the values of `ebbtide:cluster` and
     `ebbtide:policy` in it, and `preview`, `review`, `status`, `drift`, `adopt`, `reap` or `errors` for
     documents of `--format json`.
     """
