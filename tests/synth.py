@@ -14,19 +14,26 @@ from tests.repository import ROOT, declaration
 def synth(declaration: dict[str, Any], *, stack: str = "test") -> Recording:
     """Record the resources that `__main__.py` creates for a declaration in YAML's form.
 
-    Recordings are read-only, and many tests look at the same one: a test that patches the program needs a
-    declaration of its own.
+    Recordings are read-only, and many tests look at the same one: a test that patches the program uses
+    `synth_anew`, or a declaration of its own.
     """
-    return _recorded(json.dumps(declaration), stack)
+    return _cached(json.dumps(declaration), stack)
 
 
-@lru_cache(maxsize=32)
+def synth_anew(declaration: dict[str, Any]) -> Recording:
+    """Run the program again, whether or not a test has done so."""
+    return _recorded(json.dumps(declaration), "test")
+
+
 def _recorded(declaration: str, stack: str) -> Recording:
     config = {"ebbtide:cluster": declaration}
     recording = record(ROOT, project="ebbtide", stack=stack, config=config)
     # The run's tasks and resources are garbage in cycles. The SDK scans all tasks of the process in each run.
     gc.collect(1)
     return recording
+
+
+_cached = lru_cache(maxsize=32)(_recorded)
 
 
 @cache

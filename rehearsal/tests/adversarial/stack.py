@@ -19,7 +19,7 @@ from rehearsal.tests.control_plane.commands import run
 from tests.declarations import Declaration
 from tests.manifests import KATIB, PIPELINES, PIPELINES_CLUSTER, RELEASED, upstream
 from tests.running import manifest
-from tests.synth import synth
+from tests.synth import synth_anew
 
 Object = dict[str, Any]
 
@@ -50,7 +50,7 @@ def parts(declaration: Declaration, tools: Tools, directory: Path) -> Iterator[P
         directory: for the charts' values.
     """
     with _sources() as sources:
-        recording = synth(declaration)
+        recording = synth_anew(declaration)
     for item in recording:
         if not item.type.startswith("kubernetes:"):
             continue
