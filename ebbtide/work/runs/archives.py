@@ -80,14 +80,17 @@ class _Skipped(Exception):  # noqa: N818 - not an error
 
 
 class _Header(tarfile.TarInfo):
-    """A header of limited size: a hostile one would fill the memory."""
+    """A header of limited size: a hostile one would fill the memory.
 
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        header = super().frombuf(buf, encoding, errors)
-        if header.size < 0 or (header.type in _HEADERS and header.size > _LONGEST):
+    The method is the one that subclasses may override (CPython, Lib/tarfile.py); newer releases no longer
+    call `frombuf`.
+    """
+
+    def _proc_member(self, archive: tarfile.TarFile) -> Self:
+        if self.size < 0 or (self.type in _HEADERS and self.size > _LONGEST):
             raise tarfile.ReadError("invalid header")
-        return header
+        read: Callable[[tarfile.TarFile], Self] = getattr(super(), "_proc_member")  # noqa: B009 - not in the stubs
+        return read(archive)
 
 
 def extract(
