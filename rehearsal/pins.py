@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from ebbtide.declaration.catalog.versions import PINS, Pin
@@ -102,8 +103,12 @@ def behind(pins: Mapping[str, Pin], read: Callable[[str], str]) -> Iterator[Behi
 
 
 def _read(address: str) -> str:
-    with urlopen(address, timeout=_TIMEOUT) as answer:  # noqa: S310 - the addresses above
-        return answer.read().decode()
+    try:
+        with urlopen(address, timeout=_TIMEOUT) as answer:  # noqa: S310 - the addresses above
+            return answer.read().decode()
+    except HTTPError as error:
+        error.close()  # It is an open answer, of which Python 3.14 warns.
+        raise
 
 
 def report(pins: Mapping[str, Pin]) -> int:
