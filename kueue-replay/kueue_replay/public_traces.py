@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
 from ebbtide.text import did_you_mean
@@ -118,6 +118,8 @@ def fetch(trace: PublicTrace, path: Path, site: str = SITE) -> None:
         with urlopen(address, timeout=_TIMEOUT) as response:  # noqa: S310 - the site is https
             content: bytes = response.read(_LARGEST)
     except (URLError, TimeoutError, OSError) as error:
+        if isinstance(error, HTTPError):
+            error.close()  # It is an open response, of which Python 3.14 warns.
         reason = error.reason if isinstance(error, URLError) else error
         raise PublicTraceError(f"{address} cannot be downloaded: {reason}. {advice}") from error
     found = hashlib.sha256(content).hexdigest()
