@@ -15,7 +15,7 @@ from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import at
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.faults import DeclarationError
-from ebbtide.declaration.model.rules.overrides import CLUSTERS, POOLS, Overridable, pool_overrides
+from ebbtide.declaration.model.rules.overrides import CLUSTERS, POOLS, Overridable
 from ebbtide.declaration.model.site import CloudKind
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.declaration.providers.schema import alternatives, properties, properties_of, word
@@ -167,7 +167,7 @@ def test_mappings_are_merged_and_lists_are_replaced() -> None:
 @given(data=st.data())
 def test_what_is_derived_is_never_overridden(cloud: CloudKind, data: st.DataObject) -> None:
     """Every such input is refused, with any value; that of an optional field if the field is declared."""
-    path = data.draw(st.sampled_from(sorted(pool_overrides(cloud, ()).derived)))
+    path = data.draw(st.sampled_from(sorted(POOLS[cloud].beside(()).derived)))
     declaration = copy.deepcopy(BASES[cloud])
     declaration["pools"][1]["overrides"] = _nested(path, data.draw(_ANYTHING))
     with pytest.raises(DeclarationError) as refused:

@@ -38,7 +38,7 @@ from ebbtide.declaration.model.capacity import Queued
 from ebbtide.declaration.model.faults import DeclarationError, Fault
 from ebbtide.declaration.model.pool import Role, field_by_input
 from ebbtide.declaration.model.resolved_pool import NO_ADDONS
-from ebbtide.declaration.model.rules.overrides import Overridable, cluster_overrides, pool_overrides
+from ebbtide.declaration.model.rules import overrides as override_rules
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.values.paths import ancestors, is_within, path_keys
 
@@ -96,13 +96,13 @@ class _Draft:
         pools = [with_overrides({**fields, **protection}, name) for name, fields in self.pools.items()]
         return {**self.top, "cloud": with_overrides(self.cloud, ""), "pools": pools}
 
-    def rules(self, name: str) -> Overridable:
+    def rules(self, name: str) -> override_rules.Overridable:
         """Return the rules of the overrides of a pool, or of the cluster under an empty name."""
         assert self.found.cloud  # noqa: S101 - a found cluster is of a cloud
         if name:
-            return pool_overrides(self.found.cloud, self.top)
+            return override_rules.POOLS[self.found.cloud].beside(self.top)
         declared = [*self.top, *(["cloud.maintenance"] if "maintenance" in self.cloud else [])]
-        return cluster_overrides(self.found.cloud, declared)
+        return override_rules.CLUSTERS[self.found.cloud].beside(declared)
 
     def leave(self, name: str, reason: str) -> None:
         """Leave a pool out."""
@@ -487,7 +487,7 @@ def _is(resource: FoundResource, name: str) -> bool:
     return (resource.type in CLUSTERS.values()) if not name else resource.name == name
 
 
-def _obstacle(rules: Overridable, path: str, value: Plain) -> str:
+def _obstacle(rules: override_rules.Overridable, path: str, value: Plain) -> str:
     """Return why an input cannot have a value by an override; empty if it can."""
     plain = plain_path(path)
     for parent in (plain, *ancestors(plain)):

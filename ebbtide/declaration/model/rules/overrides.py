@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.catalog.machines import spelled
@@ -53,6 +53,24 @@ class Overridable:
     token: str
     derived: Mapping[str, str]
     relied_on: Mapping[str, Relied]
+
+    def beside(self, declared: Collection[str]) -> Self:
+        """Return the resource with what Ebbtide derives and relies on beside some declared fields.
+
+        Args:
+            declared: the declared fields, of `teams` and the optional ones.
+        """
+        unused = _OPTIONAL.difference(declared)
+        relied_on = self.relied_on.items()
+        return replace(
+            self,
+            derived={path: name for path, name in self.derived.items() if name not in unused},
+            relied_on={path: item for path, item in relied_on if "teams" in declared or not item.for_teams},
+        )
+
+
+_OPTIONAL: Final = frozenset({"addons.logs", "addons.metrics", "cloud.maintenance", "gpuDirect"})
+"""Fields whose inputs an override may set as long as they are not declared."""
 
 
 def _rows(**fields: tuple[str, ...]) -> dict[str, str]:
@@ -236,35 +254,6 @@ CLUSTERS: Final = {
     ),
 }
 """Cluster resources."""
-
-_OPTIONAL: Final = frozenset({"addons.logs", "addons.metrics", "cloud.maintenance", "gpuDirect"})
-"""Fields whose inputs an override may set as long as they are not declared."""
-
-
-def pool_overrides(cloud: CloudKind, declared: Collection[str]) -> Overridable:
-    """Return the node pool resource of a cloud; arguments as below."""
-    return _with(POOLS[cloud], declared)
-
-
-def cluster_overrides(cloud: CloudKind, declared: Collection[str]) -> Overridable:
-    """Return the cluster resource of a cloud, with what Ebbtide derives and relies on.
-
-    Args:
-        declared: the declared fields, of `teams` and the optional ones.
-    """
-    return _with(CLUSTERS[cloud], declared)
-
-
-def _with(of: Overridable, declared: Collection[str]) -> Overridable:
-    unused = _OPTIONAL.difference(declared)
-    return replace(
-        of,
-        derived={path: name for path, name in of.derived.items() if name not in unused},
-        relied_on={
-            path: item for path, item in of.relied_on.items() if "teams" in declared or not item.for_teams
-        },
-    )
-
 
 _REFUSED: Final = "The provider would refuse the resource, or silently ignore the value."
 _EXPECTED: Final = {
@@ -579,7 +568,7 @@ def unchecked(cluster: Cluster) -> tuple[Fault, ...]:
 @pool_rule("supported pool overrides", SOURCE)
 def _pool(pool: PoolIn) -> Iterator[Fault]:
     if pool.pool.overrides:
-        of = pool_overrides(pool.site.cloud, ["gpuDirect"] if pool.pool.gpu_direct else ())
+        of = POOLS[pool.site.cloud].beside(["gpuDirect"] if pool.pool.gpu_direct else ())
         if pool.pool.machine and spelled(str(pool.pool.overrides.get("vmSize"))) == pool.pool.machine.type:
             # The same machine as Azure has it, which compares sizes without case; the provider does not.
             of = replace(of, derived={key: name for key, name in of.derived.items() if key != "vmSize"})
@@ -601,5 +590,5 @@ def _cluster(cluster: Cluster) -> Iterator[Fault]:
         addons = cluster.addons
         fields = {"teams": cluster.teams, "addons.logs": addons.logs, "addons.metrics": addons.metrics}
         fields |= {"cloud.maintenance": cluster.cloud.maintenance}
-        of = cluster_overrides(cluster.site.cloud, [name for name, value in fields.items() if value])
+        of = CLUSTERS[cluster.site.cloud].beside([name for name, value in fields.items() if value])
         yield from override_faults(of, "cloud.overrides", cluster.cloud.overrides)
