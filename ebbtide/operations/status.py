@@ -5,7 +5,6 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
-from http import HTTPStatus
 from typing import Any, Final
 
 from ebbtide.analysis.costs.charges import Rates, deployed, rates_of
@@ -97,7 +96,7 @@ def _readable(api: Api, path: str) -> Mapping[str, Any]:
     try:
         return api.find(path) or {}
     except ApiError as error:
-        if error.status != HTTPStatus.FORBIDDEN:
+        if not error.forbidden:
             raise
         return {}
 
