@@ -17,7 +17,8 @@ from ebbtide.operations.stack import Stack as Opened
 from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
 from ebbtide_rehearsal.cloud.gcp.provider import Gcp
 from ebbtide_rehearsal.cloud.rest import azure
-from ebbtide_rehearsal.cloud.rest.google import planted, uid_of
+from ebbtide_rehearsal.cloud.rest.google import planted
+from ebbtide_rehearsal.cloud.rest.google_clusters import uid_of
 from ebbtide_rehearsal.cloud.store import Resource
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.running import Stack, running

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide_rehearsal.cloud.gcp.request import CLUSTER
-from ebbtide_rehearsal.cloud.rest.google import uid_of
+from ebbtide_rehearsal.cloud.rest.google_clusters import uid_of
 from ebbtide_rehearsal.cloud.store import API_ERROR, QUOTA, InjectedFault
 from rehearsal.tests.engine.cloud_commands import commands_on
 from rehearsal.tests.unit.test_rest_inventory import put_balancer

@@ -7,12 +7,18 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from ebbtide.analysis.adopting import google
+from ebbtide.analysis.recording.values import Plain, leaves
 from ebbtide.cli.entry_point import app
+from ebbtide.clients.clouds.connect import gke_clusters
+from ebbtide_rehearsal.cloud.gcp.seeding import seed_found
 from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault
+from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.fake_clouds import existing_cloud, refusals_of, settings_of
 from rehearsal.tests.unit.rest_clouds import SUBSCRIPTION, RestClouds, rest_clouds
 from tests.declarations import AKS, Declaration
 from tests.synth import synth
+from tests.unit.adopting.gke_shapes import SHAPES
 from tests.unit.cli.test_adopt import PROGRAM
 
 _WINDOW = {"window": {"days": ["sunday"], "start": "02:00", "duration": "6h"}}
@@ -75,3 +81,41 @@ def test_missing_rights_on_gke_are_one_answer(clouds: RestClouds) -> None:
     assert "role Kubernetes Engine Viewer (roles/container.viewer)" in output
     assert output.count("roles/") == 1
     assert "gcloud container clusters describe lab --format json" in output
+
+
+def _seeded(clouds: RestClouds) -> dict[str, dict[str, dict[str, Plain]]]:
+    """Create the clusters of the public shapes; return their resources' inputs by name, without false ones,
+    which the API omits."""
+    found = [item for shape in SHAPES if (item := google.read(shape(), shape.__name__))]
+    for item in found:
+        seed_found(clouds.store, FakeControlPlanes(), item)
+    return {item.clusters[0].name: _inputs(item) for item in found}
+
+
+def _inputs(found: google.Found) -> dict[str, dict[str, Plain]]:
+    return {
+        item.id: {path: value for path, value in leaves(dict(item.inputs)) if value is not False}
+        for item in found.resources
+    }
+
+
+def test_gke_clusters_are_read_as_described(clouds: RestClouds) -> None:
+    """The API's answer about a cluster of each public shape has the inputs that its description has."""
+    described = _seeded(clouds)
+    answers = [google.read(dict(item), "the API") for item in gke_clusters("acme-ml")]
+    assert {item.clusters[0].name: _inputs(item) for item in answers if item} == described
+
+
+def test_a_gke_cluster_is_read_by_both_commands(clouds: RestClouds) -> None:
+    """A name that does not exist is an error with those that do; `init` declares what `adopt` declares."""
+    _seeded(clouds)
+    live = ("--project", "acme-ml", "--pools-only", "--cluster")
+    for words, status, answer in (
+        (("adopt", "dev", *live, "labb"), 2, "There is no cluster labb in acme-ml. It has research"),
+        (("adopt", "dev", *live, "xpk"), 0, "Written: Pulumi.dev.yaml"),
+        (("init", "new", "--from-cluster", *live, "xpk"), 0, "Wrote 20 files"),
+    ):
+        done = CliRunner().invoke(app, list(words))
+        assert (done.exit_code, answer in " ".join(done.output.split())) == (status, True), done.output
+    for name in ("Pulumi.dev.yaml", "adopt.dev.json"):
+        assert Path("new", name).read_text() == Path(name).read_text()

@@ -15,7 +15,8 @@ from ebbtide_rehearsal.cloud.azure.arm import lock
 from ebbtide_rehearsal.cloud.gcp.request import BUCKET, CLUSTER, NODE_POOL
 from ebbtide_rehearsal.cloud.gcp.storage import put_object
 from ebbtide_rehearsal.cloud.rest import azure as azure_resources
-from ebbtide_rehearsal.cloud.rest.google import planted, uid_of
+from ebbtide_rehearsal.cloud.rest.google import planted
+from ebbtide_rehearsal.cloud.rest.google_clusters import uid_of
 from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault, Resource
 from rehearsal.tests.unit.rest_clouds import PROJECT, SUBSCRIPTION, RestClouds, rest_clouds
 

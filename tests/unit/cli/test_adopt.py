@@ -11,7 +11,6 @@ from ebbtide.analysis.adopting.report import AdoptionReport
 from ebbtide.cli.entry_point import app
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.project.adopt_file import read_adopt_file
-from ebbtide.operations import adopt as operations
 from tests.repository import ROOT
 from tests.unit.adopting import aks_shapes
 from tests.unit.adopting.gke_shapes import Document, cluster, pool
@@ -194,17 +193,6 @@ def test_no_cluster_is_named() -> None:
     assert "Name files about it with --from" in _adopt("shared", status=2)
 
 
-_LIVE = ("--project", "acme-ml", "--cluster")
-
-
-def test_a_cluster_is_read_with_the_users_credentials(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cluster of the name is adopted, another name is an error with those that exist."""
-    listed = [json.loads((project / "cluster.json").read_text())]
-    monkeypatch.setattr(operations, "gke_clusters", {"acme-ml": listed}.__getitem__)
-    assert "There is no cluster prod in acme-ml. It has lab" in _adopt("live", *_LIVE, "prod", status=2)
-    assert "Written: Pulumi.live.yaml" in _adopt("live", *_LIVE, "lab")
-
-
 def test_one_of_two_clusters_is_named_by_its_location(project: Path) -> None:
     """Two clusters of a name differ in their location; another location is an error that lists both."""
     nodes = [pool("admin", "e2-standard-4")]
@@ -255,16 +243,6 @@ def test_a_new_project_declares_an_existing_cluster(project: Path, cloud: CloudK
     done = CliRunner().invoke(app, ["preview", "--cwd", str(new)])
     assert done.exit_code == 0, done.output
     assert f"{len(read_adopt_file(new / 'adopt.dev.json'))} to adopt" in " ".join(done.output.split())
-
-
-def test_a_new_project_has_the_declaration_of_adopt(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cluster that is read with the user's credentials is declared as by `ebbtide adopt`."""
-    listed = [json.loads((project / "cluster.json").read_text())]
-    monkeypatch.setattr(operations, "gke_clusters", {"acme-ml": listed}.__getitem__)
-    _init(*_LIVE, "lab", "--pools-only")
-    _adopt("dev", *_LIVE, "lab", "--pools-only")
-    for name in ("Pulumi.dev.yaml", "adopt.dev.json"):
-        assert (project / "new" / name).read_text() == (project / name).read_text()
 
 
 def test_a_new_project_is_written_whole_or_not(project: Path) -> None:

@@ -16,19 +16,17 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from hashlib import sha256
 from typing import Any, Final
 
-from ebbtide.clients.kubernetes.objects import part
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide_rehearsal.cloud.gcp.clusters import location_of
-from ebbtide_rehearsal.cloud.gcp.request import CLOUD, CLUSTER, NODE_POOL
+from ebbtide_rehearsal.cloud.gcp.request import CLUSTER
 from ebbtide_rehearsal.cloud.gcp.storage import objects
 from ebbtide_rehearsal.cloud.node_pools import fleet
 from ebbtide_rehearsal.cloud.node_pools.machines import all_machines
-from ebbtide_rehearsal.cloud.pools import NodePool, forget, pools, register
+from ebbtide_rehearsal.cloud.pools import forget
 from ebbtide_rehearsal.cloud.regions import locations
+from ebbtide_rehearsal.cloud.rest.google_clusters import GoogleClusters, described
 from ebbtide_rehearsal.cloud.rest.rights import google_routes
 from ebbtide_rehearsal.cloud.rest.server import Prometheus, RefusedRequestError, Request, Route, bearer
 from ebbtide_rehearsal.cloud.store import Resource, Store
@@ -206,26 +204,7 @@ class GoogleResources:
         clusters = [
             cluster for cluster in self._store.resources(_CLOUD, CLUSTER) if cluster.id.startswith(project)
         ]
-        return {"clusters": [self._cluster(cluster) for cluster in clusters]} if clusters else {}
-
-    def _cluster(self, cluster: Resource) -> Mapping[str, Any]:
-        pools = [
-            pool
-            for pool in self._store.resources(_CLOUD, NODE_POOL)
-            if pool.id.startswith(f"{cluster.id}/nodePools/")
-        ]
-        return {
-            "id": uid_of(cluster.id),
-            "name": cluster.id.rpartition("/")[2],
-            "location": location_of(cluster),
-            "selfLink": f"https://container.googleapis.com/v1/{cluster.id}",
-            "resourceLabels": dict(cluster.inputs.get("resourceLabels") or {}),
-            "status": "RUNNING",
-            "nodePools": [
-                {"name": pool.id.rpartition("/")[2], "config": pool.inputs.get("nodeConfig") or {}}
-                for pool in pools
-            ],
-        }
+        return {"clusters": [described(self._store, cluster) for cluster in clusters]} if clusters else {}
 
     def _delete_cluster(self, request: Request) -> Mapping[str, Any]:
         self._check(request)
@@ -258,11 +237,6 @@ class GoogleResources:
         return {"name": name, "status": "DONE", "selfLink": self._operations[name]}
 
 
-def uid_of(cluster: str) -> str:
-    """Return GKE's id of a cluster."""
-    return sha256(cluster.encode()).hexdigest()
-
-
 def _page(
     request: Request, resources: list[Resource], largest: int = _LARGEST_RESOURCE_PAGE
 ) -> tuple[list[Resource], Mapping[str, str]]:
@@ -272,106 +246,6 @@ def _page(
         raise RefusedRequestError(400, f"Invalid value for field 'maxResults': '{size}'.")
     end = int(start) + int(size)
     return resources[int(start) : end], {"nextPageToken": str(end)} if end < len(resources) else {}
-
-
-_CLUSTER: Final = r"/v1/(?P<cluster>projects/(?P<project>[^/]+)/locations/[^/]+/clusters/[^/]+)"
-_POOL: Final = _CLUSTER + r"/nodePools/(?P<pool>[^/:]+)"
-
-
-class GoogleClusters:
-    """GKE clusters.
-
-    Attributes:
-        routes: operations of the API.
-    """
-
-    def __init__(self, store: Store, check: Callable[[Request], None]) -> None:
-        """Serve the clusters of a store.
-
-        Args:
-            store: the fake cloud's store.
-            check: rejects requests without valid credentials.
-        """
-        self._store, self._check = store, check
-        self.routes = (
-            Route("container.clusters.get", "GET", re.compile(_CLUSTER), self._cluster),
-            Route("container.nodePools.get", "GET", re.compile(_POOL), self._pool),
-            Route("container.nodePools.setSize", "POST", re.compile(f"{_POOL}:setSize"), self._size),
-            Route(
-                "container.nodePools.setAutoscaling",
-                "POST",
-                re.compile(f"{_POOL}:setAutoscaling"),
-                self._autoscaling,
-            ),
-        )
-
-    def _resource(self, identity: str, request: Request) -> Resource:
-        self._check(request)
-        resource = self._store.get(CLOUD, identity)
-        if resource is None:
-            raise RefusedRequestError(404, f"Not found: {identity}.")
-        return resource
-
-    def _cluster(self, request: Request) -> Mapping[str, Any]:
-        cluster = self._resource(request.names["cluster"], request)
-        return {
-            "name": cluster.id.rpartition("/")[2],
-            "status": "RUNNING",
-            "autopilot": {"enabled": bool(cluster.inputs.get("enableAutopilot"))},
-        }
-
-    def _found(self, request: Request) -> tuple[Resource, NodePool]:
-        cluster, name = request.names["cluster"], request.names["pool"]
-        resource = self._resource(f"{cluster}/nodePools/{name}", request)
-        return resource, next(pool for pool in pools(self._store, cluster) if pool.name == name)
-
-    def _pool(self, request: Request) -> Mapping[str, Any]:
-        resource, pool = self._found(request)
-        autoscaling = part(resource.inputs, "autoscaling")
-        return {
-            "name": pool.name,
-            "status": "RUNNING",
-            "initialNodeCount": pool.initial // len(pool.zones),
-            "autoscaling": {"enabled": True, **autoscaling} if pool.autoscaled else {},
-        }
-
-    def _size(self, request: Request) -> Mapping[str, Any]:
-        resource, pool = self._found(request)
-        count = request.body.get("nodeCount")
-        if not isinstance(count, int) or count < 0:
-            raise RefusedRequestError(400, "NodePool.node_count must be non-negative.")
-        nodes = count * len(pool.zones)
-        limits = {} if pool.autoscaled else {"minimum": nodes, "maximum": nodes}
-        register(self._store, pool.having(initial=nodes, **limits))
-        self._store.put(resource.having(nodeCount=count, initialNodeCount=count))
-        return _operation("SET_NODE_POOL_SIZE")
-
-    def _autoscaling(self, request: Request) -> Mapping[str, Any]:
-        resource, pool = self._found(request)
-        desired: Mapping[str, Any] = request.body.get("autoscaling") or {}
-        inputs = {key: value for key, value in resource.inputs.items() if key != "autoscaling"}
-        state = {key: value for key, value in resource.state.items() if key != "autoscaling"}
-        if not desired.get("enabled"):
-            nodes = pool.initial
-            register(self._store, pool.having(autoscaled=False, minimum=nodes, maximum=nodes))
-            self._save(resource, inputs, state)
-            return _operation("SET_NODE_POOL_SIZE")
-        limits = {key: value for key, value in desired.items() if key != "enabled"}
-        zones = 1 if "totalMaxNodeCount" in limits else len(pool.zones)
-        least = limits.get("totalMinNodeCount", limits.get("minNodeCount", 0)) * zones
-        most = limits.get("totalMaxNodeCount", limits.get("maxNodeCount", 0)) * zones
-        if most < max(1, least):
-            raise RefusedRequestError(400, "Autoscaling maximum must be at least 1 and the minimum.")
-        register(self._store, pool.having(autoscaled=True, minimum=least, maximum=most))
-        self._save(resource, {**inputs, "autoscaling": limits}, {**state, "autoscaling": limits})
-        return _operation("SET_NODE_POOL_SIZE")
-
-    def _save(self, resource: Resource, inputs: Mapping[str, Any], state: Mapping[str, Any]) -> None:
-        self._store.put(Resource(resource.cloud, resource.id, resource.type, resource.urn, inputs, state))
-
-
-def _operation(kind: str) -> Mapping[str, Any]:
-    return {"name": "operation-1", "operationType": kind, "status": "DONE"}
 
 
 _COMPUTE: Final = r"/compute/v1/projects/(?P<project>[^/]+)"
