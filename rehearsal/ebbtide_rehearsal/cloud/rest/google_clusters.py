@@ -68,7 +68,7 @@ def uid_of(cluster: str) -> str:
 
 def described(store: Store, cluster: Resource) -> dict[str, Any]:
     """Return a cluster with its pools, as `clusters.get` does."""
-    location, state = location_of(cluster), dict(cluster.state)
+    location, state = location_of(cluster), {**cluster.inputs, **cluster.state}
     if maintenance := part(state, "maintenancePolicy"):
         state["maintenancePolicy"] = {"window": dict(_windows(maintenance))}
     if operators := list(parts(state, "addonsConfig", "rayOperatorConfigs")):
@@ -99,7 +99,7 @@ def described(store: Store, cluster: Resource) -> dict[str, Any]:
         "locations": zones,
         "autopilot": part(document, "autopilot"),
         "selfLink": f"{_API}/{cluster.id}",
-        "resourceLabels": dict(cluster.inputs.get("resourceLabels") or {}),
+        "resourceLabels": part(document, "resourceLabels"),
         "status": "RUNNING",
         "nodePools": [_described_pool(pool) for pool in own],
     }
@@ -125,7 +125,7 @@ def _windows(policy: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _described_pool(pool: Resource) -> dict[str, Any]:
-    document = moved(pool.state, _POOL_PATHS)
+    document = moved({**pool.inputs, **pool.state}, _POOL_PATHS)
     config = document.setdefault("config", {})
     if accelerators := config.pop("guestAccelerators", None):
         names = {"type": "acceleratorType", "count": "acceleratorCount"}
