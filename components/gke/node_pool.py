@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, assert_never, cast
+from typing import Any, Final, Literal, assert_never, cast
 
 import pulumi
 from pulumi_gcp import container
@@ -53,6 +53,9 @@ class NodePoolArgs:
         interfaces: additional network interfaces of its nodes (`GpuNetworks.interfaces_of`); a pool with
             GPUDirect needs them.
         protect: whether the engine refuses to delete the pool.
+        metadata_server: whether its nodes run GKE's metadata server, which gives each pod its own identity;
+            None to let GKE decide, which runs it on a cluster with Workload Identity and refuses it on
+            another (GKE docs, workload-identity, 2026).
         cloud_name: name in the cloud when the pool is created. Default: the pool's.
         replaced_by: the replacement, to keep the pool as it is, without its autoscaler (see `node_pools`).
             Default: the pool matches its declaration.
@@ -71,6 +74,7 @@ class NodePoolArgs:
     reservation: str | None = None
     interfaces: tuple[Interface, ...] = ()
     protect: bool = False
+    metadata_server: Literal[True] | None = True
     cloud_name: str | None = None
     replaced_by: Replacement | None = None
 
@@ -197,8 +201,8 @@ def _ignored(pool: ResolvedPool) -> list[str]:
     """Return the properties whose later values are ignored.
 
     For a fixed count, ignoring the initial count would restore that of an older stack, and the provider
-    creates no pool with both. GKE does not return the placement type
-    (GoogleCloudPlatform/cluster-toolkit#6302): after a refresh, the pool would be replaced. On a series that
+    creates no pool with both. GKE does not return the type of a named placement policy
+    (hashicorp/terraform-provider-google#25388): after a refresh, the pool would be replaced. On a series that
     supports only gVNIC, an older pool uses it without declaring it, and would also be replaced. A pool that
     `ebbtide up` has replaced keeps its replacement's name.
     """
@@ -284,7 +288,7 @@ def _node_config(pool: ResolvedPool, args: NodePoolArgs) -> container.NodePoolNo
             "tags": list(dict.fromkeys((*args.network_tags, *pool.network_tags))) or None,
             "taints": [_taint(taint) for taint in derived.taints] or None,
             "kubelet_config": _kubelet(pool),
-            "workload_metadata_config": {"mode": "GKE_METADATA"},
+            "workload_metadata_config": {"mode": "GKE_METADATA"} if args.metadata_server else None,
             "shielded_instance_config": {
                 "enable_secure_boot": gpus is None or _has_signed_driver(pool, gpus),
                 "enable_integrity_monitoring": True,

@@ -100,6 +100,7 @@ class Topology(pulumi.ComponentResource):
                     labels=of_pool(self.labels, pool.name),
                     deleted_with=base.cluster.resource if base.cluster else None,
                     protect=pool.protect and not declaration.is_ephemeral,
+                    metadata_server=None if cloud.existing and not declaration.teams else True,
                     disk_key=cloud.keys.disks,
                     network_tags=cloud.network_tags,
                     reservation=reservation_name(declaration.physical_name, pool.name)

@@ -84,6 +84,7 @@ def _creates_no_pods(rules: Any) -> bool:
 
 SET: Final = Expected("set", lambda actual: actual is not None)
 NOT_SET: Final = Expected("not set; off is the cloud's default", lambda actual: actual in (None, False))
+_METADATA_SERVER: Final = Expected("`GKE_METADATA`", lambda mode: mode in (None, "GKE_METADATA"))
 NO_SECRETS: Final = Expected("no reading of `secrets`", _reads_no_secrets)
 NO_PODS: Final = Expected("no creating of `pods`", _creates_no_pods)
 
@@ -272,7 +273,10 @@ GKE: Final = (
     Item("5.2.2", "Workload Identity", _gke("workloadIdentityConfig.workloadPool", SET)),
     Item("5.3.1", "encrypt Secrets with a key of Cloud KMS", option="cloud.keys.secrets"),
     Item(
-        "5.4.1", "the metadata server", _pool("nodeConfig.workloadMetadataConfig.mode", is_("GKE_METADATA"))
+        "5.4.1",
+        "the metadata server",
+        _pool("nodeConfig.workloadMetadataConfig.mode", _METADATA_SERVER),
+        note="On existing clusters without teams GKE decides, by the cluster's Workload Identity.",
     ),
     Item(
         "5.5.1",

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ebbtide.analysis.recording.recording import Recording
-from ebbtide.analysis.recording.values import Secret
-from tests.declarations import GKE, changed
+from ebbtide.analysis.recording.values import Secret, at
+from tests.declarations import GKE, Declaration, changed
 from tests.synth import synth
 
 CLUSTER = "gcp:container/cluster:Cluster"
@@ -223,3 +223,12 @@ def test_the_kubeconfig_of_an_existing_cluster_is_asked_for() -> None:
     recording = synth(cloud(existing={"name": "theirs"}) | {"pools": GKE["pools"][1:]})
     assert [call.token for call in recording.invocations] == ["gcp:container/getCluster:getCluster"]
     assert isinstance(recording.outputs["kubeconfig"], Secret)
+
+
+@pytest.mark.parametrize("teams", [[], [{"name": "vision"}]])
+def test_gke_decides_on_the_metadata_server_of_an_existing_cluster(teams: list[Declaration]) -> None:
+    """A cluster without Workload Identity accepts no pool with the metadata server; only teams need it."""
+    declared = cloud(existing={"name": "theirs"}) | {"pools": GKE["pools"][1:], "teams": teams}
+    pools = synth(declared).of_type("gcp:container/nodePool:NodePool")
+    modes = [at(dict(pool.inputs), "nodeConfig.workloadMetadataConfig.mode") for pool in pools]
+    assert modes == ["GKE_METADATA" if teams else None] * len(pools)
