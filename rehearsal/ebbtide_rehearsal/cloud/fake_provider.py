@@ -1,8 +1,9 @@
 """Core of the fake providers: resource types, validation, changes, and the engine's calls.
 
-`schemas/read_back.csv` has the clouds' changes between a write and a read: `forgets` (the response omits the
-property), `uppers` (upper case); the values that a cloud fills in are constraints of the type. If a refresh
-finds another value than the program's, every update shows a difference.
+`schemas/read_back.csv` has the clouds' changes between a write and a read: `empties` (the response omits the
+property if it has the other one that the row names), `uppers` (upper case); the values that a cloud fills in
+are constraints of the type. If a refresh finds another value than the program's, every update shows a
+difference.
 """
 
 import csv
@@ -41,8 +42,10 @@ from ebbtide_rehearsal.cloud.store import Resource, Store
 def as_read(token: str, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return a resource's state as returned by its cloud."""
     result = with_defaults(state, constraints_of(token).fills)
-    for path, change, _ in _changes().get(token, ()):
-        result = replaced(result, path, partial(_changed, change))
+    for path, change, value in _changes().get(token, ()):
+        parent, _, name = path.rpartition(".")
+        own = partial(_changed, change, value, name)
+        result = replaced(result, parent, own) if parent else own(result)
     return result
 
 
@@ -51,14 +54,14 @@ def rows_of(token: str) -> tuple[str, ...]:
     return tuple(path for path, _, _ in _changes().get(token, ()))
 
 
-def _changed(change: str, value: Any) -> Any:
+def _changed(change: str, beside: str, name: str, properties: dict[str, Any]) -> dict[str, Any]:
     match change:
-        case "forgets":
-            return None
-        case "uppers":
-            return str(value).upper()
+        case "empties" if beside in properties:
+            return properties | {name: ""}
+        case "uppers" if name in properties:
+            return properties | {name: str(properties[name]).upper()}
         case _:
-            return value
+            return properties
 
 
 @cache

@@ -167,10 +167,11 @@ def test_rules_have_sources_and_tables_have_properties_of_the_sdk(fake: Fixture)
 
 
 def test_what_a_cloud_changes_on_read() -> None:
-    """GKE forgets a placement policy's type, and Cloud Storage writes locations in capitals."""
-    pool = {"placementPolicy": {"type": "COMPACT"}, "nodeConfig": {"kubeletConfig": {"podPidsLimit": 4096}}}
+    """GKE forgets the type of a named placement policy, and Cloud Storage writes locations in capitals."""
+    named = {"type": "COMPACT", "policyName": "near"}
+    pool = {"placementPolicy": named, "nodeConfig": {"kubeletConfig": {"podPidsLimit": 4096}}}
     answer = as_read("gcp:container/nodePool:NodePool", pool)
-    assert answer["placementPolicy"] == {}
+    assert answer["placementPolicy"] == named | {"type": ""}
     assert answer["nodeConfig"]["kubeletConfig"] == {"podPidsLimit": 4096, "cpuCfsQuota": False}
     assert as_read("gcp:storage/bucket:Bucket", {"location": "us-central1"}) == {"location": "US-CENTRAL1"}
     assert (
