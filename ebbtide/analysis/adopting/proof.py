@@ -533,7 +533,9 @@ def _adoption(
         fields=tuple(rows),
         updates=tuple(updates),
         created=tuple(
-            (change.new.type, change.new.name) for change in changes if change.new and not change.old
+            (change.new.type, change.new.name)
+            for change in changes
+            if change.new and not change.old and not change.new.type.startswith("pulumi:")
         ),
         left_out=(*draft.left_out, *schedules),
         resources=tuple(

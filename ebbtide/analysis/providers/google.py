@@ -12,7 +12,8 @@ from ebbtide.declaration.providers.constraints import constraints_of
 
 
 def is_same(token: str, path: str, before: Any, after: Any) -> bool:
-    """Return whether Terraform ignores a difference: it treats empty as absent, and has `DiffSuppressFunc`s.
+    """Return whether Terraform ignores a difference: it treats empty as absent, has `DiffSuppressFunc`s, and
+    compares a new value with its state, which has false, zero or the cloud's value for an absent input.
 
     Args:
         token: the resource's type.
@@ -22,7 +23,11 @@ def is_same(token: str, path: str, before: Any, after: Any) -> bool:
     """
     if before in (None, {}, []) and after in (None, {}, []):
         return True
-    same = constraints_of(token).same
+    constraints = constraints_of(token)
+    zero = after in (False, 0) and path not in constraints.computed
+    if before is None and (zero or after == constraints.fills.get(path)):
+        return True
+    same = constraints.same
     match same.get(path) or same.get(path.rpartition(".")[0], ""):
         case "CompareSelfLinkOrResourceName" | "CompareSelfLinkRelativePaths":
             return isinstance(before, str) and isinstance(after, str) and _last(before) == _last(after)
