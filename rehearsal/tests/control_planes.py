@@ -6,15 +6,22 @@ from ebbtide_rehearsal.cloud.provider import Endpoint
 
 
 class FakeControlPlanes:
-    """Control planes that exist at once, and nowhere: see `Clusters`."""
+    """Control planes that exist at once: see `Clusters`."""
 
-    def __init__(self) -> None:
+    def __init__(self, endpoint: Endpoint | None = None) -> None:
+        """Describe the control planes.
+
+        Args:
+            endpoint: that of every cluster. Default: for each a host that exists nowhere.
+        """
+        self._endpoint = endpoint
         self.running: dict[str, Endpoint] = {}
 
     def create(self, identity: str, cloud: Literal["gke", "aks"]) -> Endpoint:
-        """Give a cluster a host that no other has."""
+        """Give a cluster its endpoint."""
         assert identity not in self.running
-        self.running[identity] = Endpoint(f"{cloud}-{len(self.running)}.test:443", "Q0E=")
+        nowhere = Endpoint(f"{cloud}-{len(self.running)}.test:443", "Q0E=")
+        self.running[identity] = self._endpoint or nowhere
         return self.running[identity]
 
     def endpoint(self, identity: str) -> Endpoint:

@@ -41,11 +41,11 @@ from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlP
 from ebbtide_rehearsal.control_plane.discovery import Discovery
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools, new_token
 
-_PROVIDER: Final = "pulumi-kubernetes/"
+PROVIDER: Final = "pulumi-kubernetes/"
 _LOCALHOST: Final = "127.0.0.1"
 _LARGEST_BODY: Final = 64 * 1024 * 1024
 _OPERATIONS: Final = {"GET": "read", "POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
-_VALIDATED: Final = frozenset({"POST", "PUT", "PATCH"})
+VALIDATED: Final = frozenset({"POST", "PUT", "PATCH"})
 _OBJECT: Final = re.compile(
     r"/(?:api/(?P<core>v1)|apis/(?P<group>[^/]+/[^/]+))(?:/namespaces/(?P<namespace>[^/]+))?"
     r"/(?P<plural>[^/]+)(?:/(?P<name>[^/]+))?"
@@ -124,8 +124,8 @@ class ApiServerProxy:
                 request.transport.abort()
             return web.Response()
         url = URL(f"{self._plane.server}{request.raw_path}", encoded=True)
-        if request.headers.get("User-Agent", "").startswith(_PROVIDER):
-            if request.method in _VALIDATED:
+        if request.headers.get("User-Agent", "").startswith(PROVIDER):
+            if request.method in VALIDATED:
                 url = url.update_query(fieldValidation="Strict")
             injected = await asyncio.to_thread(self._failure, request.method, url)
             await asyncio.sleep(injected.seconds)

@@ -2,7 +2,11 @@
 
 import asyncio
 import json
+import os
+import signal
+import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -10,7 +14,7 @@ from typing import Final
 from aiohttp import web
 from yarl import URL
 
-from ebbtide_rehearsal.cloud.control_planes import ApiServerProxy
+from ebbtide_rehearsal.cloud.control_planes import PROVIDER, VALIDATED, ApiServerProxy
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import kubeconfig
@@ -36,22 +40,18 @@ ONCE: Final = tuple(fault for fault in Fault if fault is not Fault.GONE)
 
 
 class FaultProxy(ApiServerProxy):
-    """A proxy that counts requests, and fails one of them.
+    """A proxy that counts the requests of commands, and fails one of them.
 
     Attributes:
-        requests: method and path of each request since `inject`.
+        requests: method and path of each counted request since `inject`.
+        of_engine: count the changes that the engine's Kubernetes provider makes instead.
     """
 
-    def __init__(self, plane: ControlPlane, directory: Path) -> None:
-        """Start the proxy.
-
-        Args:
-            plane: the control plane.
-            directory: for the proxy's files.
-        """
+    def __init__(self, plane: ControlPlane, store: Store, cluster: str) -> None:
         self.requests: list[str] = []
+        self.of_engine = False
         self.inject()
-        super().__init__(plane, Store(directory / "store"), plane.plan.name)
+        super().__init__(plane, store, cluster)
 
     def inject(
         self, fault: Fault | None = None, at: int = -1, kill: Callable[[], object] = lambda: None
@@ -75,7 +75,15 @@ class FaultProxy(ApiServerProxy):
         file.write_text(json.dumps(config))
         return file
 
+    def _is_counted(self, request: web.Request) -> bool:
+        of_engine = request.headers.get("User-Agent", "").startswith(PROVIDER)
+        return of_engine is self.of_engine and (
+            not of_engine or (request.method in VALIDATED | {"DELETE"} and "dryRun" not in request.query)
+        )
+
     async def _forward(self, request: web.Request) -> web.StreamResponse:
+        if not self._is_counted(request):
+            return await super()._forward(request)
         number = len(self.requests)
         self.requests.append(f"{request.method} {request.path_qs}")
         fault = self._fault if number == self._at else None
@@ -107,3 +115,51 @@ class FaultProxy(ApiServerProxy):
         body = await request.read() if request.can_read_body else None
         async with self._client.request(request.method, url, headers=headers, data=body) as answer:
             await answer.read()
+
+
+def kill_group(leader: subprocess.Popen[str]) -> None:
+    """Kill a process and those that it has started."""
+    with suppress(ProcessLookupError):
+        os.killpg(leader.pid, signal.SIGKILL)
+
+
+def with_faults(
+    start: Callable[[], subprocess.Popen[str]],
+    proxy: FaultProxy,
+    begin: Callable[[], object],
+    is_done: Callable[[], bool],
+    shift: int,
+) -> int:
+    """Run a command for each of its requests, which meets a fault, the kinds in turn: it makes its changes,
+    or its repetition after a kill does. Return the number of requests.
+
+    Args:
+        start: start it as the leader of a process group.
+        proxy: the proxy that it sees.
+        begin: bring all into the state before it.
+        is_done: tells if its changes are made.
+        shift: the kind of fault that the first request meets.
+    """
+
+    def run(fault: Fault | None = None, at: int = -1) -> tuple[int, str]:
+        started = start()
+        proxy.inject(fault, at, lambda: kill_group(started))
+        output, errors = started.communicate(timeout=600)
+        assert "Traceback" not in output + (errors or "")
+        return started.returncode, output + (errors or "")
+
+    begin()
+    status, output = run()
+    assert (status, is_done()) == (0, True), output
+    count = len(proxy.requests)
+    for at in range(count):
+        begin()
+        fault = ONCE[(at + shift) % len(ONCE)]
+        status, output = run(fault, at)
+        is_killed = fault in (Fault.KILLED, Fault.KILLED_AFTER)
+        assert (status == 0) is not is_killed, (at, fault, proxy.requests, output)
+        if is_killed:
+            status, output = run()
+            assert status == 0, (at, fault, output)
+        assert is_done(), (at, fault)
+    return count

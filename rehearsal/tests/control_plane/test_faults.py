@@ -20,6 +20,7 @@ from ebbtide.placement.derive import profile
 from ebbtide.work.errors import ClusterError
 from ebbtide.work.runs.existing import cancel
 from ebbtide.work.submission import CREATED_FOR
+from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import namespace, wait
@@ -144,7 +145,7 @@ def user(
     """A user of a namespace on a cluster without nodes."""
     files = tmp_path_factory.mktemp("faults")
     namespace(control_plane.api, _PLACE)
-    proxy = FaultProxy(control_plane, files)
+    proxy = FaultProxy(control_plane, Store(files / "store"), control_plane.plan.name)
     made = _User(control_plane, proxy, tools, files)
     yield made
     proxy.stop()

@@ -3,7 +3,8 @@
 To the API server, a killed command is one whose later requests are not sent: it is run again.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -27,7 +28,7 @@ from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.tools.find import ensure
 from ebbtide_rehearsal.tools.progress import narration
 from rehearsal.tests.control_plane.cluster import Object, namespace, node, wait
-from rehearsal.tests.control_plane.fault_proxy import ONCE, Fault, FaultProxy
+from rehearsal.tests.control_plane.fault_proxy import ONCE, Fault, FaultProxy, with_faults
 from rehearsal.tests.control_plane.node_pools import CLUSTER, work_pool
 from rehearsal.tests.engine.projects import Project, lifetime, project_in
 from tests.unit.operations.objects import PROFILE
@@ -144,7 +145,9 @@ def proxy(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory)
     wait(lambda: api.find(f"{_KUEUE}/clusterqueues"), bool)
     namespace(api, _PLACE)
     node(api, "worker", labels={"pool": "cpu-old"})
-    made = FaultProxy(control_plane, tmp_path_factory.mktemp("faults"))
+    made = FaultProxy(
+        control_plane, Store(tmp_path_factory.mktemp("faults") / "store"), control_plane.plan.name
+    )
     yield made
     made.stop()
 
@@ -206,45 +209,21 @@ def test_an_object_of_the_same_name(control_plane: ControlPlane) -> None:
     assert api.items(f"{_CORE}/services") == []
 
 
-def _with_faults(
-    project: Project,
-    proxy: FaultProxy,
-    words: Sequence[str],
-    begin: Callable[[], object],
-    is_done: Callable[[], bool],
-    shift: int,
-) -> None:
-    """Run a command for each of its requests, which meets a fault, the kinds in turn: it makes its changes,
-    or its repetition after a kill does."""
-
-    def run(fault: Fault | None = None, at: int = -1) -> tuple[int, str]:
-        started = project.start(*words)
-        proxy.inject(fault, at, started.kill)
-        output, errors = started.communicate(timeout=300)
-        assert "Traceback" not in output + errors
-        return started.returncode, output + errors
-
-    begin()
-    status, output = run()
-    assert (status, is_done()) == (0, True), output
-    for at in range(len(proxy.requests)):
-        begin()
-        fault = ONCE[(at + shift) % len(ONCE)]
-        status, output = run(fault, at)
-        is_killed = fault in (Fault.KILLED, Fault.KILLED_AFTER)
-        assert (status == 0) is not is_killed, (at, fault, output)
-        if is_killed:
-            assert run()[0] == 0, (at, fault)
-        assert is_done(), (at, fault)
-
-
-def _hold(project: Project, proxy: FaultProxy, file: Path, *resources: Object) -> None:
-    """Let the stack `dev` hold resources of a cluster whose API server is the proxy."""
+def _holding(project: Project, proxy: FaultProxy, file: Path, *resources: Object) -> Callable[[], object]:
+    """Return a function that lets the stack `dev` hold resources of a cluster whose API server is the proxy,
+    and nothing else."""
     outputs = {"kubeconfig": proxy.kubeconfig(file).read_text(), "placementProfile": PROFILE.output()}
-    if (project.root / "Pulumi.dev.yaml").exists():
-        project.pulumi("stack", "rm", "dev", "--yes", "--force")
     stack = {"type": "pulumi:pulumi:Stack", "name": "tried-dev", "outputs": outputs}
     project.holds("dev", stack, *resources)
+    held = {path: path.with_name(f"{path.name}-held") for path in (project.root, project.state)}
+
+    def copied(copies: Mapping[Path, Path]) -> None:
+        for source, target in copies.items():
+            shutil.rmtree(target, ignore_errors=True)
+            shutil.copytree(source, target)
+
+    copied(held)
+    return lambda: copied({copy: path for path, copy in held.items()})
 
 
 @pytest.mark.long
@@ -258,14 +237,16 @@ def test_a_destroy_with_a_fault(
     api, project = control_plane.api, project_in(tmp_path)
     cluster = {"type": "gcp:container/cluster:Cluster", "name": "train"}
 
+    hold = _holding(project, proxy, tmp_path / "kubeconfig", cluster, *lifetime(-1))
+
     def begin() -> None:
         _with_load_balancers(api, finalizers=[])
-        _hold(project, proxy, tmp_path / "kubeconfig", cluster, *lifetime(-1))
+        hold()
 
     def is_done() -> bool:
         return not api.items(f"{_CORE}/services")
 
-    _with_faults(project, proxy, (command, "dev", "--yes"), begin, is_done, shift)
+    with_faults(lambda: project.start(command, "dev", "--yes"), proxy, begin, is_done, shift)
 
 
 @pytest.mark.long
@@ -299,7 +280,7 @@ def test_a_sleep_with_a_fault(
     with rest_access(tmp_path, store, tmp_path / "trusted.pem") as access:
         made = project_in(tmp_path)
         project = replace(made, environment=made.environment | dict(access.environment))
-        _hold(project, proxy, tmp_path / "kubeconfig", *resources)
+        _holding(project, proxy, tmp_path / "kubeconfig", *resources)
 
         def begin() -> None:
             _with_queue(api, *before)
@@ -311,4 +292,4 @@ def test_a_sleep_with_a_fault(
             (now,) = all_pools(store)
             return _queue(api) == (after[0].get(ASLEEP), after[1]) and now.initial == stopped["initial"]
 
-        _with_faults(project, proxy, words, begin, is_done, shift)
+        with_faults(lambda: project.start(*words), proxy, begin, is_done, shift)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -35,16 +36,14 @@ class _ControlPlanes(FakeControlPlanes):
     """Control planes whose API server is the test's, and silent while the cluster is stopped."""
 
     def __init__(self, api: ApiServer, store: Store) -> None:
-        super().__init__()
+        authority = base64.b64encode(api.authority.read_bytes()).decode()
+        super().__init__(Endpoint(api.origin, authority))
         self._api, self._store = api, store
 
     def create(self, identity: str, cloud: Literal["gke", "aks"]) -> Endpoint:
         """Give the cluster the address of the API server."""
-        super().create(identity, cloud)
         self._api.is_stopped = lambda: is_stopped(self._store, identity)
-        authority = base64.b64encode(self._api.authority.read_bytes()).decode()
-        self.running[identity] = Endpoint(self._api.origin, authority)
-        return self.running[identity]
+        return super().create(identity, cloud)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,25 +136,53 @@ def checkout_in(directory: Path) -> Path:
 def site_on(
     cloud: str, directory: Path, request: pytest.FixtureRequest, servicer: type[Servicer] = Servicer
 ) -> Generator[Site]:
-    root = checkout_in(directory)
     store = Store(directory / "cloud.sqlite")
     with api_server(directory) as api:
         planes = _ControlPlanes(api, store)
-        provider = Gcp(store, planes) if cloud == "gke" else AzureProvider(store, planes)
-        server, port = serve(provider, store, servicer)
-        try:
-            terminal = terminal_in(directory, root, f"{provider.package}:{port}", request.node)
-            write_credential_plugins(directory / "plugins", "token")
-            path = os.pathsep.join((str(directory / "plugins"), terminal.environment["PATH"]))
-            trusted = {"PATH": path, "SSL_CERT_FILE": str(api.authority)}
-            site = Site(Terminal(root, terminal.environment | trusted), store, api, planes)
-            declared = copy.deepcopy(GKE if cloud == "gke" else AKS) | {"lifetime": {"hours": 8}}
-            declared["pools"] = [pool(declared, name) for name in ("system", "cpu")]
-            site.declare(declared)
-            site.terminal.run("pulumi stack init dev")
-            yield site
-        finally:
-            server.stop(grace=None).wait()
+        with checkout_on(cloud, directory, request, store, planes, api.authority, "token", servicer) as made:
+            yield Site(made.terminal, store, api, planes)
+
+
+@contextmanager
+def checkout_on(
+    cloud: str,
+    directory: Path,
+    request: pytest.FixtureRequest,
+    store: Store,
+    planes: Clusters,
+    authority: Path,
+    token: str,
+    servicer: type[Servicer] = Servicer,
+) -> Generator[Checkout]:
+    """A copy of the checkout whose stack `dev` declares a system pool and a pool of spot machines, and has no
+    resources yet.
+
+    Args:
+        cloud: `gke` or `aks`.
+        directory: for its files.
+        request: of the test.
+        store: the cloud's.
+        planes: the control planes of its clusters.
+        authority: file with the authority of their certificates.
+        token: their administrator's.
+        servicer: the cloud's answers.
+    """
+    root = checkout_in(directory)
+    provider = Gcp(store, planes) if cloud == "gke" else AzureProvider(store, planes)
+    server, port = serve(provider, store, servicer)
+    try:
+        terminal = terminal_in(directory, root, f"{provider.package}:{port}", request.node)
+        write_credential_plugins(directory / "plugins", token)
+        path = os.pathsep.join((str(directory / "plugins"), terminal.environment["PATH"]))
+        trusted = {"PATH": path, "SSL_CERT_FILE": str(authority)}
+        site = Checkout(Terminal(root, terminal.environment | trusted), store)
+        declared = copy.deepcopy(GKE if cloud == "gke" else AKS) | {"lifetime": {"hours": 8}}
+        declared["pools"] = [pool(declared, name) for name in ("system", "cpu")]
+        site.declare(declared)
+        site.terminal.run("pulumi stack init dev")
+        yield site
+    finally:
+        server.stop(grace=None).wait()
 
 
 def as_of_others(site: Site) -> int:
