@@ -6,6 +6,7 @@ from typing import Any
 
 import pulumi
 
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.addons import Costs
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster, pod_security_of
 from ebbtide.declaration.model.physical_names import SUBDOMAIN, fitting
@@ -19,6 +20,7 @@ from ebbtide.placement.queue_policy import QUEUE_REQUIRED_LABEL
 from ebbtide.placement.queueing import Flavor, largest_node
 from ebbtide.values import quantities
 
+from ..node_pools import hooks
 from .manifest import PATCH_FORCE, Manifest, leaf_options, obj
 from .security import (
     called_from,
@@ -45,6 +47,38 @@ reads (Kubernetes docs, PersistentVolume, CSI, 2026)."""
 def volume_name(cluster: str, team: Team) -> str:
     """Return the name of a team's volume, which is cluster-scoped, and of the Secret to mount it with."""
     return fitting(f"{cluster}-{team.name}-{CLAIM}", SUBDOMAIN)
+
+
+class RegistryKeyError(Exception):
+    """A registry cannot have the declared key; the message has the alternative."""
+
+
+def registry_inputs(key: str | None) -> dict[str, str]:
+    """Return the inputs of a registry's component, which `fixed_registry_key` compares."""
+    return {"key": key} if key else {}
+
+
+def fixed_registry_key(cloud: CloudKind) -> pulumi.ResourceOptions:
+    """Return options with which the component of a registry keeps the key that it was created with.
+
+    Artifact Registry has it for ever, and the provider would delete the images (pulumi-gcp 10.2.0). Azure
+    takes another key, but the first at the creation only, and none never again (azure-container-registry
+    docs, tutorial-customer-managed-keys, 2026).
+    """
+
+    def refuse(args: pulumi.ResourceHookArgs) -> None:
+        old, new = (args.old_inputs or {}, args.new_inputs or {})
+        was, now = old.get("key"), new.get("key")
+        if was == now or (cloud is CloudKind.AKS and was and now):
+            return
+        raise RegistryKeyError(
+            f"The registry {args.name} was created with {was or 'no key'}, and cloud.keys.registries is "
+            f"{now or 'not declared'}: only a new registry can have it. Write the old value, or another "
+            "storageName of the team, which gives it a new bucket and registry; those of a permanent stack "
+            "remain, with what they hold."
+        )
+
+    return pulumi.ResourceOptions(hooks=hooks(f"{cloud}:registry-key", before_update=refuse))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

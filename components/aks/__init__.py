@@ -9,7 +9,7 @@ from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ..addons.addons import Addons, AddonsArgs, has_add_ons
 from ..inputs import require_cloud
 from .cluster import Cluster, ClusterArgs, MaintenanceSchedules, MaintenanceSchedulesArgs
-from .identity import Identity, IdentityArgs, Members, MembersArgs
+from .identity import Identity, IdentityArgs, Members, MembersArgs, VaultKey, VaultKeyArgs
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
 from .teams import Registry, RegistryArgs, Tenant, TenantArgs, team_resources
@@ -33,6 +33,8 @@ __all__ = [
     "Tenant",
     "TenantArgs",
     "Topology",
+    "VaultKey",
+    "VaultKeyArgs",
     "deploy",
     "provider",
 ]

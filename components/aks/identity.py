@@ -20,6 +20,7 @@ from ..cluster import Labels
 NETWORK_CONTRIBUTOR = "4d97b98b-1d4f-4787-a291-c67834d212e7"
 PRIVATE_DNS_ZONE_CONTRIBUTOR = "b12aa53e-6015-4669-85d0-8515ebb3ae7f"
 KEY_VAULT_CRYPTO_USER = "12338af0-0e69-4776-bea7-57ae8d297424"
+KEY_VAULT_CRYPTO_SERVICE_ENCRYPTION_USER = "e147488a-f6f5-4113-8e2d-b22465e65bf6"
 READER = "acdd72a7-3385-48ef-bd42-f606fba81ae7"
 CONTRIBUTOR = "b24988ac-6180-42a0-ab88-20f7382dd24c"
 STORAGE_BLOB_DATA_CONTRIBUTOR = "ba92f5b4-2d11-453d-a403-e96b0029c9fe"
@@ -112,7 +113,7 @@ class Identity(pulumi.ComponentResource):
                 (f"{name}-dns-zone", args.dns_zone, PRIVATE_DNS_ZONE_CONTRIBUTOR),
                 (f"{name}-network", vnet, NETWORK_CONTRIBUTOR),
             ]
-        if args.keys.grant and args.keys.vault is not None:
+        if args.keys.grant and args.keys.secrets is not None and args.keys.vault is not None:
             scopes.append((f"{name}-vault", args.keys.vault, KEY_VAULT_CRYPTO_USER))
         if args.keys.grant and args.keys.disks is not None:
             scopes.append((f"{name}-disk-encryption-set", args.keys.disks, READER))
@@ -138,6 +139,68 @@ def reservation_groups(reservations: tuple[str, ...]) -> list[str]:
     """
     groups = (reservation.partition("/providers/")[0] for reservation in reservations)
     return list(dict.fromkeys(group for group in groups if "/resourceGroups/" in group))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VaultKeyArgs:
+    """Arguments of the identity with which stored data is encrypted.
+
+    Attributes:
+        name: its name in its resource group.
+        resource_group: that of the encrypted resource, so that both are kept or deleted.
+        subscription: subscription id, part of the ids of role definitions.
+        key: identifier of the key, with or without its version.
+        vault: resource id of the key's vault.
+        keep: whether it remains when the stack is destroyed, as the encrypted resource does.
+    """
+
+    name: str
+    resource_group: pulumi.Input[str]
+    location: str
+    subscription: str
+    key: str
+    vault: str
+    keep: bool
+    labels: Labels
+
+
+class VaultKey(pulumi.ComponentResource):
+    """A user-assigned identity with the role Key Vault Crypto Service Encryption User on the vault of a key.
+
+    A storage account or registry that is kept could not be read without it. Sources: azure-docs,
+    customer-managed-keys-configure-new-account (2026); azure-container-registry docs,
+    tutorial-enable-customer-managed-keys (2026).
+    """
+
+    identity: pulumi.Output[str]
+    """Resource id of the identity."""
+    client_id: pulumi.Output[str]
+    key: str
+    grants: tuple[pulumi.Resource, ...]
+    """Prerequisites of the encrypted resource."""
+
+    def __init__(self, name: str, args: VaultKeyArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ebbtide:aks:VaultKey", name, {}, opts)
+        stays = pulumi.ResourceOptions(parent=self, retain_on_delete=args.keep)
+        identity = managedidentity.UserAssignedIdentity(
+            f"{name}-identity",
+            resource_name_=args.name,
+            resource_group_name=args.resource_group,
+            location=args.location,
+            tags=dict(args.labels),
+            opts=stays,
+        )
+        grant = authorization.RoleAssignment(
+            f"{name}-vault",
+            scope=args.vault,
+            role_definition_id=role_definition(args.subscription, KEY_VAULT_CRYPTO_SERVICE_ENCRYPTION_USER),
+            principal_id=identity.principal_id,
+            principal_type="ServicePrincipal",
+            opts=stays,
+        )
+        self.identity, self.client_id, self.key = identity.id, identity.client_id, args.key
+        self.grants = (grant,)
+        self.register_outputs({"identity": self.identity})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from pulumi_azure_native import (
 )
 
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide.declaration.model.cloud import Aks
+from ebbtide.declaration.model.cloud import Aks, AksKeys
 from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.physical_names import (
     FEDERATED_CREDENTIAL,
@@ -40,6 +40,8 @@ from ..addons.teams import (
     SharedDisk,
     TeamResources,
     adopted_accounts,
+    fixed_registry_key,
+    registry_inputs,
     volume_name,
 )
 from ..cluster import Labels, of_team
@@ -48,6 +50,8 @@ from .identity import (
     ACR_PUSH,
     STORAGE_BLOB_DATA_CONTRIBUTOR,
     STORAGE_FILE_DATA_PRIVILEGED_CONTRIBUTOR,
+    VaultKey,
+    VaultKeyArgs,
     assign_to_members,
     role_definition,
 )
@@ -110,6 +114,7 @@ def _registry(name: str, team: Team, declaration: Declaration, cloud: Aks, topol
         keep=keeps_registry(declaration, team),
         members=team.members,
         kubelet=_kubelet(declaration, topology),
+        keys=cloud.keys,
         labels=of_team(topology.labels, team.name),
     )
     Registry(f"{name}-images", args, pulumi.ResourceOptions(parent=topology))
@@ -129,6 +134,7 @@ def team_resources(topology: Topology, declaration: Declaration, cloud: Aks) -> 
             issuer=_issuer(declaration, topology),
             subnet=topology.own_subnet,
             keep=not declaration.is_ephemeral,
+            keys=cloud.keys,
             labels=of_team(topology.labels, team.name),
         )
         _registry(f"{declaration.name}-team-{team.stored_as}", team, declaration, cloud, topology)
@@ -154,6 +160,7 @@ class TenantArgs:
         subnet: resource id of the only subnet that reaches file shares; None for an existing network, whose
             subnets may lack the required service endpoint.
         keep: default of whether a bucket remains when the stack is destroyed.
+        keys: the declared keys; those of other data than buckets are ignored.
     """
 
     team: Team
@@ -165,6 +172,7 @@ class TenantArgs:
     issuer: pulumi.Input[str]
     subnet: pulumi.Input[str] | None = None
     keep: bool
+    keys: AksKeys = field(default_factory=AksKeys)
     labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
 
 
@@ -253,6 +261,20 @@ def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.StorageAccou
     keep = args.keep if declared is None else declared
     opts = pulumi.ResourceOptions(parent=parent, retain_on_delete=keep)
     group = _group_that_stays(name, args, opts) if keep else args.resource_group
+    vault_key = _vault_key(
+        f"{name}-bucket-key",
+        VaultKeyArgs(
+            name=fitting(f"{args.cluster}-{args.team.stored_as}-bucket-key", IDENTITY),
+            resource_group=group,
+            location=args.location,
+            subscription=args.subscription,
+            key=args.keys.buckets or "",
+            vault=args.keys.vault or "",
+            keep=keep,
+            labels=args.labels,
+        ),
+        parent,
+    )
     account = storage.StorageAccount(
         f"{name}-bucket",
         account_name=args.bucket,
@@ -265,8 +287,12 @@ def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.StorageAccou
         allow_shared_key_access=False,
         minimum_tls_version="TLS1_2",
         enable_https_traffic_only=True,
+        identity=_acting_as(vault_key) if vault_key else None,
+        encryption=_encrypted_with(vault_key) if vault_key else None,
         tags=dict(args.labels),
-        opts=opts,
+        opts=pulumi.ResourceOptions.merge(
+            opts, pulumi.ResourceOptions(depends_on=vault_key.grants if vault_key else ())
+        ),
     )
     storage.BlobContainer(
         f"{name}-container",
@@ -276,6 +302,28 @@ def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.StorageAccou
         opts=opts,
     )
     return account
+
+
+def _vault_key(name: str, args: VaultKeyArgs, parent: pulumi.Resource) -> VaultKey | None:
+    """Create the identity that uses a declared key; return None without one."""
+    return VaultKey(name, args, pulumi.ResourceOptions(parent=parent)) if args.key else None
+
+
+def _acting_as(key: VaultKey) -> storage.IdentityArgsDict:
+    return {"type": storage.IdentityType.USER_ASSIGNED, "user_assigned_identities": [key.identity]}
+
+
+def _encrypted_with(key: VaultKey) -> storage.EncryptionArgsDict:
+    vault, _, rest = key.key.partition("/keys/")
+    name, _, version = rest.partition("/")
+    used: storage.KeyVaultPropertiesArgsDict = {"key_vault_uri": vault, "key_name": name}
+    if version:
+        used["key_version"] = version
+    return {
+        "key_source": storage.KeySource.MICROSOFT_KEYVAULT,
+        "key_vault_properties": used,
+        "encryption_identity": {"encryption_user_assigned_identity": key.identity},
+    }
 
 
 def _group_that_stays(name: str, args: TenantArgs, opts: pulumi.ResourceOptions) -> pulumi.Output[str]:
@@ -400,6 +448,7 @@ class RegistryArgs:
         keep: whether it remains when the stack is destroyed.
         members: declared members, who may push.
         kubelet: object id of the identity with which nodes pull images.
+        keys: the declared keys; those of other data than registries are ignored.
     """
 
     name: str
@@ -410,6 +459,7 @@ class RegistryArgs:
     keep: bool
     members: tuple[str, ...]
     kubelet: pulumi.Input[str]
+    keys: AksKeys = field(default_factory=AksKeys)
     labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
 
 
@@ -424,7 +474,9 @@ class Registry(pulumi.ComponentResource):
     """
 
     def __init__(self, name: str, args: RegistryArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("ebbtide:aks:Registry", name, {}, opts)
+        fixed = pulumi.ResourceOptions.merge(opts, fixed_registry_key(CloudKind.AKS))
+        inputs = registry_inputs(args.keys.registries)
+        super().__init__("ebbtide:aks:Registry", name, inputs, fixed)
         stays = pulumi.ResourceOptions(parent=self, retain_on_delete=args.keep)
         group = args.resource_group
         if args.keep:
@@ -435,15 +487,47 @@ class Registry(pulumi.ComponentResource):
                 tags=dict(args.labels),
                 opts=stays,
             ).name
+        vault_key = _vault_key(
+            f"{name}-key",
+            VaultKeyArgs(
+                name=fitting(f"{args.name}-key", IDENTITY),
+                resource_group=group,
+                location=args.location,
+                subscription=args.subscription,
+                key=args.keys.registries or "",
+                vault=args.keys.vault or "",
+                keep=args.keep,
+                labels=args.labels,
+            ),
+            self,
+        )
+        encrypted: dict[str, Any] = {"sku": {"name": "Basic"}}
+        if vault_key is not None:
+            encrypted = {
+                "sku": {"name": "Premium"},
+                "identity": {
+                    "type": "UserAssigned",
+                    "user_assigned_identities": vault_key.identity.apply(lambda identity: {identity: {}}),
+                },
+                "encryption": {
+                    "status": containerregistry.EncryptionStatus.ENABLED,
+                    "key_vault_properties": {
+                        "identity": vault_key.client_id,
+                        "key_identifier": vault_key.key,
+                    },
+                },
+            }
         registry = containerregistry.Registry(
             f"{name}-registry",
             registry_name=args.name,
             resource_group_name=group,
             location=args.location,
-            sku={"name": "Basic"},
             admin_user_enabled=False,
             tags=dict(args.labels),
-            opts=stays,
+            opts=pulumi.ResourceOptions.merge(
+                stays, pulumi.ResourceOptions(depends_on=vault_key.grants if vault_key else ())
+            ),
+            **encrypted,
         )
         inside = pulumi.ResourceOptions(parent=self)
         pull = role_definition(args.subscription, ACR_PULL)

@@ -33,8 +33,10 @@ class ArtifactBucketArgs:
         region: the cluster's, so that reading costs nothing.
         accounts: Kubernetes service accounts that use it, as `namespace/name`: those of
             `pipelines.WORKERS`.
+        key: name of the Cloud KMS key for new objects; None for Google's.
         force_destroy: whether a destroy deletes a bucket with contents: true for an ephemeral cluster.
             For a permanent one, a destroy stops until the bucket is empty.
+        key_grants: prerequisites of a bucket with `key`.
         depends_on: the cluster, which creates the project's workload identity pool.
     """
 
@@ -43,8 +45,15 @@ class ArtifactBucketArgs:
     region: str
     accounts: tuple[str, ...]
     force_destroy: bool
+    key: str | None = None
+    key_grants: tuple[pulumi.Resource, ...] = ()
     labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
     depends_on: tuple[pulumi.Resource, ...] = ()
+
+
+def bucket_encryption(key: str | None) -> "storage.BucketEncryptionArgsDict | None":
+    """Return the encryption of a bucket whose new objects have a key of Cloud KMS; None for Google's."""
+    return {"default_kms_key_name": key} if key else None
 
 
 class ArtifactBucket(pulumi.ComponentResource):
@@ -70,8 +79,9 @@ class ArtifactBucket(pulumi.ComponentResource):
             uniform_bucket_level_access=True,
             public_access_prevention="enforced",
             force_destroy=args.force_destroy,
+            encryption=bucket_encryption(args.key),
             labels=dict(args.labels),
-            opts=inside,
+            opts=pulumi.ResourceOptions(parent=self, depends_on=args.key_grants),
         )
         account = serviceaccount.Account(
             f"{name}-account",
@@ -115,6 +125,8 @@ def artifacts(topology: Topology, declaration: Declaration, cloud: Gke) -> Artif
         region=declaration.site.region,
         accounts=tuple(f"{NAMESPACE}/{account}" for account in WORKERS),
         force_destroy=declaration.is_ephemeral,
+        key=cloud.keys.buckets,
+        key_grants=topology.key_grants.buckets if topology.key_grants else (),
         labels=topology.labels,
         depends_on=(topology.cluster.resource,) if topology.cluster else (),
     )

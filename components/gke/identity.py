@@ -1,9 +1,11 @@
 """Access of nodes, of Google's service agents, and of the teams' members."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 
 import pulumi
-from pulumi_gcp import kms, organizations, projects, serviceaccount
+from pulumi_gcp import kms, organizations, projects, serviceaccount, storage
 
 from ebbtide.declaration.model.cloud import Gke, GkeKeys
 from ebbtide.declaration.model.cluster import Cluster as Declaration
@@ -81,37 +83,66 @@ class KeyGrantsArgs:
 
 
 class KeyGrants(pulumi.ComponentResource):
-    """Cloud KMS CryptoKey Encrypter/Decrypter: for GKE's service agent on the key that encrypts Secrets, and
-    for Compute Engine's on the key of disks (GKE docs, encrypting-secrets and using-cmek, 2026)."""
+    """Cloud KMS CryptoKey Encrypter/Decrypter: for GKE's service agent on the key that encrypts Secrets, for
+    Compute Engine's on the key of disks (GKE docs, encrypting-secrets and using-cmek, 2026), for Cloud
+    Storage's and Artifact Registry's on those of buckets and registries.
+
+    A project's last two agents are created by the first request for them (pulumi-gcp 10.2.0,
+    storage.getProjectServiceAccount; Artifact Registry docs, ar-service-account, 2026). Their grants remain
+    when the stack is destroyed: without them, what is kept, and what other stacks have under the same key,
+    could not be read.
+    """
 
     secrets: tuple[pulumi.Resource, ...]
     """Prerequisites of the cluster."""
     disks: tuple[pulumi.Resource, ...]
     """Prerequisites of every node."""
+    buckets: tuple[pulumi.Resource, ...]
+    """Prerequisites of every bucket."""
+    registries: tuple[pulumi.Resource, ...]
+    """Prerequisites of every registry."""
 
     def __init__(self, name: str, args: KeyGrantsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:gke:KeyGrants", name, {}, opts)
-        project = organizations.get_project_output(
-            project_id=args.project, opts=pulumi.InvokeOutputOptions(parent=self)
-        )
+        invoke, keys = pulumi.InvokeOutputOptions(parent=self), args.keys
 
-        def granted(service: str, key: str | None) -> tuple[pulumi.Resource, ...]:
+        @cache
+        def number() -> pulumi.Output[str]:
+            return organizations.get_project_output(project_id=args.project, opts=invoke).number
+
+        def agent(data: str) -> pulumi.Output[str]:
+            account = f"@{_AGENTS[data]}.iam.gserviceaccount.com"
+            return pulumi.Output.concat("serviceAccount:service-", number(), account)
+
+        def of_storage() -> pulumi.Output[str]:
+            return storage.get_project_service_account_output(project=args.project, opts=invoke).member
+
+        def of_registries() -> pulumi.Output[str]:
+            return projects.ServiceIdentity(
+                f"{name}-registries-agent",
+                project=args.project,
+                service="artifactregistry.googleapis.com",
+                opts=pulumi.ResourceOptions(parent=self),
+            ).member
+
+        def granted(
+            data: str, key: str | None, agent: Callable[[], pulumi.Output[str]], *, keep: bool = False
+        ) -> tuple[pulumi.Resource, ...]:
             if key is None:
                 return ()
-            agent = pulumi.Output.concat(
-                "serviceAccount:service-", project.number, f"@{_AGENTS[service]}.iam.gserviceaccount.com"
-            )
             grant = kms.CryptoKeyIAMMember(
-                f"{name}-{service}",
+                f"{name}-{data}",
                 crypto_key_id=key,
                 role=_ROLE,
-                member=agent,
-                opts=pulumi.ResourceOptions(parent=self),
+                member=agent(),
+                opts=pulumi.ResourceOptions(parent=self, retain_on_delete=keep),
             )
             return (grant,)
 
-        self.secrets = granted("secrets", args.keys.secrets if args.secrets else None)
-        self.disks = granted("disks", args.keys.disks)
+        self.secrets = granted("secrets", keys.secrets if args.secrets else None, partial(agent, "secrets"))
+        self.disks = granted("disks", keys.disks, partial(agent, "disks"))
+        self.buckets = granted("buckets", keys.buckets, of_storage, keep=True)
+        self.registries = granted("registries", keys.registries, of_registries, keep=True)
         self.register_outputs({})
 
 
@@ -168,7 +199,8 @@ class Members(pulumi.ComponentResource):
 
 def key_grants(name: str, cloud: Gke, inside: pulumi.ResourceOptions) -> KeyGrants | None:
     """Create the grants on the declared keys; return None if there are none."""
-    if not cloud.keys.grant or not (cloud.keys.secrets or cloud.keys.disks):
+    keys = cloud.keys
+    if not keys.grant or not (keys.secrets or keys.disks or keys.buckets or keys.registries):
         return None
-    args = KeyGrantsArgs(keys=cloud.keys, project=cloud.project, secrets=cloud.existing is None)
+    args = KeyGrantsArgs(keys=keys, project=cloud.project, secrets=cloud.existing is None)
     return KeyGrants(f"{name}-keys", args, inside)

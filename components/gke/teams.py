@@ -16,9 +16,16 @@ from ebbtide.declaration.model.tenancy import Team, name_of, principal
 from ebbtide.placement.derive import ACCOUNT, BUCKET_DRIVERS, bucket_name, keeps_registry, registry_name
 
 from ..addons.add_on import ArtifactStore
-from ..addons.teams import CreateTeamResources, SharedDisk, TeamResources, adopted_accounts
+from ..addons.teams import (
+    CreateTeamResources,
+    SharedDisk,
+    TeamResources,
+    adopted_accounts,
+    fixed_registry_key,
+    registry_inputs,
+)
 from ..cluster import Labels, of_team
-from .artifacts import IDENTITY
+from .artifacts import IDENTITY, bucket_encryption
 from .topology import Topology
 
 _FILESTORE_GIB = 1024
@@ -90,6 +97,8 @@ def _registry(name: str, team: Team, declaration: Declaration, cloud: Gke, topol
         keep=keeps_registry(declaration, team),
         members=team.members,
         node_accounts=tuple(accounts),
+        key=cloud.keys.registries,
+        key_grants=topology.key_grants.registries if topology.key_grants else (),
         labels=of_team(topology.labels, team.name),
     )
     Registry(f"{name}-images", args, pulumi.ResourceOptions(parent=topology))
@@ -114,6 +123,8 @@ def team_resources(
             keep=not declaration.is_ephemeral,
             labels=of_team(topology.labels, team.name),
             pipelines=artifacts.identity[IDENTITY] if artifacts else "",
+            key=cloud.keys.buckets,
+            key_grants=topology.key_grants.buckets if topology.key_grants else (),
             depends_on=(topology.cluster.resource,) if topology.cluster else (),
         )
         _registry(f"{declaration.name}-team-{team.stored_as}", team, declaration, cloud, topology)
@@ -148,6 +159,8 @@ class TenantArgs:
         keep: default of whether a bucket remains when the stack is destroyed.
         pipelines: e-mail of the service account that pipeline steps already act as; empty if there is none.
             It also gets access to the bucket, if the team uses the namespace of Kubeflow Pipelines.
+        key: name of the Cloud KMS key for new objects in the bucket; None for Google's.
+        key_grants: prerequisites of a bucket with `key`.
         depends_on: the cluster: a project's first cluster creates its workload identity pool.
     """
 
@@ -161,6 +174,8 @@ class TenantArgs:
     keep: bool
     labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
     pipelines: pulumi.Input[str] = ""
+    key: str | None = None
+    key_grants: tuple[pulumi.Resource, ...] = ()
     depends_on: tuple[pulumi.Resource, ...] = ()
 
 
@@ -278,8 +293,9 @@ def _bucket(name: str, args: TenantArgs, parent: Tenant) -> "storage.Bucket":
         uniform_bucket_level_access=True,
         public_access_prevention="enforced",
         force_destroy=not keep,
+        encryption=bucket_encryption(args.key),
         labels=dict(args.labels),
-        opts=pulumi.ResourceOptions(parent=parent, retain_on_delete=keep),
+        opts=pulumi.ResourceOptions(parent=parent, retain_on_delete=keep, depends_on=args.key_grants),
     )
 
 
@@ -296,6 +312,8 @@ class RegistryArgs:
         members: declared members, who may push.
         node_accounts: e-mail addresses of service accounts with which nodes pull images, except a created
             cluster's, which may read every repository of the project.
+        key: name of the Cloud KMS key for the images; None for Google's.
+        key_grants: prerequisites of a repository with `key`.
     """
 
     declared: Declared
@@ -306,6 +324,8 @@ class RegistryArgs:
     keep: bool
     members: tuple[str, ...]
     node_accounts: tuple[str, ...] = ()
+    key: str | None = None
+    key_grants: tuple[pulumi.Resource, ...] = ()
     labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
 
 
@@ -317,7 +337,8 @@ class Registry(pulumi.ComponentResource):
     """
 
     def __init__(self, name: str, args: RegistryArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("ebbtide:gke:Registry", name, {}, opts)
+        fixed = pulumi.ResourceOptions.merge(opts, fixed_registry_key(CloudKind.GKE))
+        super().__init__("ebbtide:gke:Registry", name, registry_inputs(args.key), fixed)
         days = args.declared.delete_untagged_days
         repository = artifactregistry.Repository(
             f"{name}-repository",
@@ -336,8 +357,9 @@ class Registry(pulumi.ComponentResource):
             ]
             if days is not None
             else None,
+            kms_key_name=args.key,
             labels=dict(args.labels),
-            opts=pulumi.ResourceOptions(parent=self, retain_on_delete=args.keep),
+            opts=pulumi.ResourceOptions(parent=self, retain_on_delete=args.keep, depends_on=args.key_grants),
         )
         grants = [(f"{name}-push-{name_of(member)}", "writer", principal(member)) for member in args.members]
         grants += [

@@ -51,6 +51,8 @@ class Topology(pulumi.ComponentResource):
     pools: dict[str, NodePool]
     cluster: Cluster | None
     """None for an existing cluster."""
+    key_grants: KeyGrants | None
+    """None without declared keys, or if their owner has granted the roles."""
     expires: pulumi.Output[str] | None
     """Time of expiry; None for a permanent cluster."""
     labels: Labels
@@ -72,6 +74,7 @@ class Topology(pulumi.ComponentResource):
             else _own(name, declaration, cloud, self)
         )
         self.cluster = base.cluster
+        self.key_grants = base.key_grants
         self.own_outputs = {}
         self.cluster_name = base.cluster_name
         self.kubeconfig = base.kubeconfig

@@ -102,6 +102,10 @@ GKE_CLOUD = [
     flip("Gke.keys", GKE, "cloud.keys", {"secrets": f"{RING}/secrets"}),
     flip("GkeKeys.secrets", GKE, "cloud.keys", {"secrets": f"{RING}/secrets"}),
     flip("GkeKeys.disks", GKE, "cloud.keys", {"disks": f"{RING}/disks"}),
+    *(
+        flip(f"GkeKeys.{data}", with_value(GKE, "teams", _STORED), "cloud.keys", {data: f"{RING}/{data}"})
+        for data in ("buckets", "registries")
+    ),
     flip(
         "GkeKeys.grant",
         GKE,
@@ -135,7 +139,7 @@ GKE_CLOUD = [
             ("router", "router", {"description": "of the nodes"}),
             ("router_nat", "routerNat", {"minPortsPerVm": 128}),
             ("bucket", "bucket", {"versioning": {"enabled": True}}),
-            ("repository", "repository", {"kmsKeyName": f"{RING}/images"}),
+            ("repository", "repository", {"cleanupPolicyDryRun": True}),
         )
     ),
     Flip("Gke.existing", GKE_SPOT, GKE_EXISTING),
@@ -171,6 +175,15 @@ AKS_CLOUD = [
     flip("Aks.keys", AKS, "cloud.keys", AKS_KEYS),
     flip("AksKeys.secrets", AKS, "cloud.keys", AKS_KEYS),
     flip("AksKeys.vault", AKS, "cloud.keys", AKS_KEYS, {"secrets": AKS_KEYS["secrets"], "grant": False}),
+    *(
+        flip(
+            f"AksKeys.{data}",
+            with_value(AKS, "teams", _STORED),
+            "cloud.keys",
+            {data: f"https://ours.vault.azure.net/keys/{data}", "vault": VAULT},
+        )
+        for data in ("buckets", "registries")
+    ),
     flip("AksKeys.disks", AKS, "cloud.keys", {"disks": SET}),
     flip("AksKeys.grant", AKS, "cloud.keys", {"disks": SET, "grant": False}, {"disks": SET}),
     flip("Aks.consolidation", AKS, "cloud.consolidation", {"delayMinutes": 2}),

@@ -31,6 +31,8 @@ _COMPUTE: Final = "https://www.googleapis.com/compute/v1/"
 _CONTAINER: Final = "https://container.googleapis.com/v1/"
 _CLUSTER: Final = "projects/{project}/locations/{location}/clusters/{name}"
 _EMAIL: Final = "{accountId}@{accountHost}"
+_AGENT: Final = "service-{number}@gcp-sa-{service:label}.iam.gserviceaccount.com"
+_STORAGE_AGENT: Final = "service-{number}@gs-project-accounts.iam.gserviceaccount.com"
 
 RESOURCES: Final[Mapping[str, ResourceTemplate]] = {
     "gcp:compute/network:Network": ResourceTemplate(
@@ -118,6 +120,10 @@ RESOURCES: Final[Mapping[str, ResourceTemplate]] = {
     "gcp:projects/iAMMember:IAMMember": ResourceTemplate("{project}/{role}/{member}", {}),
     "gcp:projects/iAMBinding:IAMBinding": ResourceTemplate("{project}/{role}", {}),
     "gcp:projects/service:Service": ResourceTemplate("{project}/{service}", {"project": "{project}"}),
+    "gcp:projects/serviceIdentity:ServiceIdentity": ResourceTemplate(
+        "projects/{project}/services/{service}",
+        {"email": _AGENT, "member": f"serviceAccount:{_AGENT}"},
+    ),
     "gcp:storage/bucket:Bucket": ResourceTemplate(
         "{name}",
         {
@@ -204,6 +210,12 @@ INVOKES: Final[Mapping[str, Mapping[str, Template]]] = {
         "region": "{region}",
         "ipCidrRange": "{address}/32",
         "selfLink": f"{_COMPUTE}projects/{{project}}/regions/{{region}}/subnetworks/{{name}}",
+    },
+    "gcp:storage/getProjectServiceAccount:getProjectServiceAccount": {
+        "id": _STORAGE_AGENT,
+        "project": "{project}",
+        "emailAddress": _STORAGE_AGENT,
+        "member": f"serviceAccount:{_STORAGE_AGENT}",
     },
     "gcp:serviceaccount/getAccount:getAccount": {
         "id": f"projects/{{project}}/serviceAccounts/{_EMAIL}",

@@ -223,7 +223,7 @@ Derivation = Callable[["Facts"], str | None]
 
 class Text(str):
     """A fact in a template. `{cluster:last}` is the last segment of a path, `{location:region}` a zone's
-    region.
+    region, `{service:label}` the first label of a host name.
     """
 
     __slots__ = ()
@@ -235,6 +235,8 @@ class Text(str):
             case "region":
                 head, _, tail = self.rpartition("-")
                 return head if len(tail) == 1 else str(self)
+            case "label":
+                return self.partition(".")[0]
             case "lower":
                 return self.lower()
             case _:

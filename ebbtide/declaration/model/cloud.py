@@ -28,9 +28,15 @@ class GkeKeys(Declared):
     `projects/P/locations/L/keyRings/R/cryptoKeys/K`. Removing it later decrypts nothing."""
     disks: Name | None = None
     """Key for the nodes' boot disks. Changing it replaces every pool."""
+    buckets: Name | None = None
+    """Key for new objects in the buckets of teams and of pipelines."""
+    registries: Name | None = None
+    """Key for the images in the teams' registries. Fixed when a registry is created."""
     grant: bool = True
     """True to grant the role Cloud KMS CryptoKey Encrypter/Decrypter on the keys: to GKE's service agent
-    for secrets, to Compute Engine's for disks. `false` if the keys' owner has granted it."""
+    for secrets, and to those of Compute Engine, Cloud Storage and Artifact Registry for disks, buckets and
+    registries. The last two remain when the stack is destroyed, for the data that is kept. `false` if the
+    keys' owner has granted it."""
 
 
 class AksKeys(Declared):
@@ -39,16 +45,24 @@ class AksKeys(Declared):
     secrets: Name | None = None
     """Key for the Secrets in the cluster's database: its identifier with the version,
     `https://NAME.vault.azure.net/keys/KEY/VERSION`. The vault must allow public network access."""
+    buckets: Name | None = None
+    """Key for the storage accounts of the teams' buckets: its identifier, without the version to follow the
+    key's rotation: `https://NAME.vault.azure.net/keys/KEY`. Each account has an identity of its own, with the
+    role Key Vault Crypto Service Encryption User on `vault`, which remains with an account that is kept."""
+    registries: Name | None = None
+    """Key for the teams' registries, in the same way; they have the Premium tier then. Fixed when a registry
+    is created."""
     vault: Name | None = None
-    """Resource id of the vault of `secrets`, on which the role Key Vault Crypto User is granted to the
-    cluster's identity."""
+    """Resource id of the vault of `secrets`, `buckets` and `registries`. For `secrets`, the role Key Vault
+    Crypto User is granted to the cluster's identity. `buckets` and `registries` require its purge
+    protection."""
     disks: Name | None = None
     """Resource id of the disk encryption set for the nodes' disks, on which the cluster's identity is granted
     Reader. Fixed when the cluster is created. The set's own identity needs the role Key Vault Crypto Service
     Encryption User on its vault."""
     grant: bool = True
-    """True to grant these roles to the cluster's identity; `false` if the owner of the vault and the set has
-    granted them."""
+    """True to grant these roles; `false` if the owner of the vault and the set has granted them to the
+    cluster's identity."""
 
 
 Day = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]

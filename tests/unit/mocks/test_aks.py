@@ -7,6 +7,7 @@ import pulumi
 from pulumi_azure_native import managedidentity
 
 from components import aks
+from components.aks.identity import KEY_VAULT_CRYPTO_SERVICE_ENCRYPTION_USER
 from components.aks.monitoring import (
     LogCollection,
     LogCollectionArgs,
@@ -167,6 +168,24 @@ def test_registry(mocks: Mocks) -> None:
     assert registry["adminUserEnabled"] is False
     grants = mocks.of_type("azure-native:authorization:RoleAssignment")
     assert {grant["principalId"][:8] for grant in grants} == {"11111111", "22222222"}
+
+
+def test_vault_key(mocks: Mocks) -> None:
+    """The identity of stored data may use the keys of the vault."""
+    args = aks.VaultKeyArgs(
+        name="train-vision-bucket-key",
+        resource_group="train",
+        location="eastus",
+        subscription=AKS_CLOUD.subscription,
+        key="https://ours.vault.azure.net/keys/data",
+        vault="the-vault",
+        keep=True,
+        labels={},
+    )
+    mocks.run(lambda: aks.VaultKey("key", args))
+    (grant,) = mocks.of_type("azure-native:authorization:RoleAssignment")
+    assert grant["scope"] == "the-vault"
+    assert grant["roleDefinitionId"].endswith(KEY_VAULT_CRYPTO_SERVICE_ENCRYPTION_USER)
 
 
 def test_maintenance_schedules(mocks: Mocks) -> None:

@@ -72,7 +72,6 @@ ROWS: tuple[ClusterSetting, ...] = (
         CloudKind.AKS, "consolidation.afterAddMinutes", "consolidation.after_add_minutes", _ACCESS
     ),
     ClusterSetting(CloudKind.AKS, "keys.secrets", "keys.secrets", _ACCESS),
-    ClusterSetting(CloudKind.AKS, "keys.vault", "keys.vault", _ACCESS),
     ClusterSetting(CloudKind.AKS, "keys.disks", "keys.disks", _ACCESS),
     ClusterSetting(CloudKind.AKS, "network.nodes", "network.nodes", _RANGE),
     ClusterSetting(CloudKind.AKS, "network.pods", "network.pods", _RANGE),

@@ -42,12 +42,14 @@ def _has_own_network(cluster: Cluster) -> bool:
     return not (cloud.network.subnet or cloud.network.managed)
 
 
-def _has_bucket(cluster: Cluster) -> bool:
+def has_bucket(cluster: Cluster) -> bool:
+    """Return whether the stack creates a bucket."""
     pipelines = cluster.addons.installed_pipelines
     return any(team.bucket for team in cluster.teams) or bool(pipelines and pipelines.artifacts == "bucket")
 
 
-def _has_registry(cluster: Cluster) -> bool:
+def has_registry(cluster: Cluster) -> bool:
+    """Return whether the stack creates a registry."""
     return any(team.registry for team in cluster.teams)
 
 
@@ -106,11 +108,12 @@ KINDS: Final[Mapping[CloudKind, Mapping[str, _Kind]]] = {
                     "project": "cloud.project",
                     "location": "cloud.location",
                     "forceDestroy": "teams[].bucket.keep",
+                    "encryption.defaultKmsKeyName": "cloud.keys.buckets",
                     **_labels("labels"),
                 },
                 {"uniformBucketLevelAccess": Relied(_BY_ROLES, value=True)},
             ),
-            _has_bucket,
+            has_bucket,
             _NO_BUCKET,
         ),
         "repository": _Kind(
@@ -121,6 +124,7 @@ KINDS: Final[Mapping[CloudKind, Mapping[str, _Kind]]] = {
                     "project": "cloud.project",
                     "location": "cloud.location",
                     "dockerConfig.immutableTags": "teams[].registry.immutableTags",
+                    "kmsKeyName": "cloud.keys.registries",
                     **_labels("labels"),
                 },
                 {
@@ -128,7 +132,7 @@ KINDS: Final[Mapping[CloudKind, Mapping[str, _Kind]]] = {
                     "mode": Relied("Images could not be pushed.", value="STANDARD_REPOSITORY"),
                 },
             ),
-            _has_registry,
+            has_registry,
             _NO_REGISTRY,
         ),
     },
@@ -175,7 +179,7 @@ KINDS: Final[Mapping[CloudKind, Mapping[str, _Kind]]] = {
                 _AZURE | {"registryName": "name"},
                 {"adminUserEnabled": Relied(_BY_ROLES, value=False)},
             ),
-            _has_registry,
+            has_registry,
             _NO_REGISTRY,
         ),
     },

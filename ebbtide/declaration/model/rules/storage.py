@@ -10,6 +10,7 @@ from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import DEFAULT_ACCOUNT
+from ebbtide.declaration.model.rules.resources import has_bucket, has_registry
 from ebbtide.declaration.model.rules.rule import (
     NO_CLUSTER,
     Severity,
@@ -19,13 +20,26 @@ from ebbtide.declaration.model.rules.rule import (
     service_name,
 )
 from ebbtide.declaration.model.tenancy import Registry, Team, is_object_id
+from ebbtide.values.paths import value_at
 
 _CRYPTO_KEY = re.compile(r"projects/[^/]+/locations/(?P<location>[^/]+)/keyRings/[^/]+/cryptoKeys/[^/]+")
-_KEY_ID = re.compile(r"https://(?P<vault>[^/.]+)\.vault\.[^/]+/keys/[^/]+/[^/]+")
+_KEY = r"https://(?P<vault>[^/.]+)\.vault\.[^/]+/keys/[^/]+"
+_VERSIONED_KEY = re.compile(rf"{_KEY}/[^/]+")
+_STORAGE_KEY = re.compile(rf"{_KEY}(/[^/]+)?")
 _ANY = r"/subscriptions/[^/]+/resourceGroups/[^/]+/providers/"
 _VAULT = re.compile(rf"{_ANY}Microsoft\.KeyVault/vaults/(?P<name>[^/]+)", re.IGNORECASE)
 _SET = re.compile(rf"{_ANY}Microsoft\.Compute/diskEncryptionSets/[^/]+", re.IGNORECASE)
-_GKE_KEYS = "GKE docs, encrypting-secrets and using-cmek (2026)"
+_GKE_KEYS = (
+    "GKE docs, encrypting-secrets and using-cmek (2026); Cloud Storage docs, customer-managed-keys (2026); "
+    "Artifact Registry docs, cmek (2026)"
+)
+_PREVENTED = {
+    "secrets": NO_CLUSTER,
+    "disks": "No node pool could be created.",
+    "buckets": "No bucket could be created.",
+    "registries": "No registry could be created.",
+}
+"""The consequence of a wrong key, by the data that it encrypts."""
 _AKS_SECRETS = (
     "azure-aks-docs use-kms-etcd-encryption.md (2025-12-22); kms-data-encryption.md (2025-12-19): a key "
     "without a version is for a preview that azure-native 3.29.0 does not have"
@@ -33,30 +47,35 @@ _AKS_SECRETS = (
 
 
 _AKS_DISKS = "azure-aks-docs azure-disk-customer-managed-keys.md (2024-02-01)"
+_AKS_STORED = (
+    "azure-docs customer-managed-keys-configure-new-account.md (2026); azure-container-registry docs, "
+    "tutorial-enable-customer-managed-keys.md (2026)"
+)
+_AKS_DATA = ("buckets", "registries")
 
 
 @cluster_rule("Cloud KMS key name", _GKE_KEYS, CloudKind.GKE)
 def _gke_names(cluster: Cluster) -> Iterator[Fault]:
     if not isinstance(cluster.cloud, Gke):
         return
-    for field in ("secrets", "disks"):
-        key = getattr(cluster.cloud.keys, field)
+    for data, consequence in _PREVENTED.items():
+        key = getattr(cluster.cloud.keys, data)
         if key is not None and not _CRYPTO_KEY.fullmatch(key):
             yield Fault(
-                f"cloud.keys.{field}",
+                f"cloud.keys.{data}",
                 f"{key} is not the name of a Cloud KMS key.",
-                NO_CLUSTER if field == "secrets" else "No node pool could be created.",
+                consequence,
                 f"Write projects/{cluster.cloud.project}/locations/{cluster.site.region}/keyRings/RING/"
                 "cryptoKeys/KEY.",
             )
 
 
-@cluster_rule("Azure key identifier", f"{_AKS_SECRETS}; {_AKS_DISKS}", CloudKind.AKS)
+@cluster_rule("Azure key identifier", f"{_AKS_SECRETS}; {_AKS_DISKS}; {_AKS_STORED}", CloudKind.AKS)
 def _aks_names(cluster: Cluster) -> Iterator[Fault]:
     if not isinstance(cluster.cloud, Aks):
         return
     keys = cluster.cloud.keys
-    if keys.secrets is not None and not _KEY_ID.fullmatch(keys.secrets):
+    if keys.secrets is not None and not _VERSIONED_KEY.fullmatch(keys.secrets):
         yield Fault(
             "cloud.keys.secrets",
             f"{keys.secrets} is not a versioned key identifier.",
@@ -64,6 +83,15 @@ def _aks_names(cluster: Cluster) -> Iterator[Fault]:
             "Write https://NAME.vault.azure.net/keys/KEY/VERSION, the output of `az keyvault key show "
             "--query key.kid`.",
         )
+    for data in _AKS_DATA:
+        key = getattr(keys, data)
+        if key is not None and not _STORAGE_KEY.fullmatch(key):
+            yield Fault(
+                f"cloud.keys.{data}",
+                f"{key} is not a key identifier.",
+                _PREVENTED[data],
+                "Write https://NAME.vault.azure.net/keys/KEY, without a version, to follow its rotation.",
+            )
     if keys.vault is not None and not _VAULT.fullmatch(keys.vault):
         yield Fault(
             "cloud.keys.vault",
@@ -80,11 +108,12 @@ def _aks_names(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
-@cluster_rule("key vault declared", _AKS_SECRETS, CloudKind.AKS)
+@cluster_rule("key vault declared", f"{_AKS_SECRETS}; {_AKS_STORED}", CloudKind.AKS)
 def _vault(cluster: Cluster) -> Iterator[Fault]:
     if not isinstance(cluster.cloud, Aks):
         return
     keys = cluster.cloud.keys
+    stored = [data for data in _AKS_DATA if getattr(keys, data) is not None]
     if keys.secrets is not None and keys.vault is None and keys.grant:
         yield Fault(
             "cloud.keys.secrets",
@@ -92,21 +121,69 @@ def _vault(cluster: Cluster) -> Iterator[Fault]:
             "The cluster's identity could not use the key, and the cluster could not be created.",
             "Write the vault's resource id under vault, or grant: false if the role is already granted.",
         )
-    if keys.vault is not None and keys.secrets is None:
+    for data in stored if keys.vault is None and keys.grant else ():
+        yield Fault(
+            f"cloud.keys.{data}",
+            "The key's vault is not declared.",
+            f"No identity could use the key. {_PREVENTED[data]}",
+            "Write the vault's resource id under vault.",
+        )
+    for data in stored if not keys.grant else ():
+        yield Fault(
+            f"cloud.keys.{data}",
+            "The identity that uses this key is created by the stack, and grant is false.",
+            f"The vault's owner could not grant it a role before. {_PREVENTED[data]}",
+            f"Remove grant, or write identity and encryption, with an identity that has the role, under "
+            f"cloud.resources.{'storageAccount' if data == 'buckets' else 'registry'}.",
+        )
+    if keys.vault is not None and keys.secrets is None and not stored:
         yield Fault(
             "cloud.keys.vault",
             "A vault is declared, and none of its keys.",
             "The setting would have no effect.",
-            "Write the key under secrets, or omit vault.",
+            "Write its key under secrets, buckets or registries, or omit vault.",
         )
-    key, vault = _KEY_ID.fullmatch(keys.secrets or ""), _VAULT.fullmatch(keys.vault or "")
-    if key and vault and key["vault"].lower() != vault["name"].lower():
+    vault = _VAULT.fullmatch(keys.vault or "")
+    for data in ("secrets", *_AKS_DATA):
+        key = _STORAGE_KEY.fullmatch(getattr(keys, data) or "")
+        if key and vault and key["vault"].lower() != vault["name"].lower():
+            yield Fault(
+                "cloud.keys.vault",
+                f"The key of {data} is in the vault {key['vault']}, and the vault declared is "
+                f"{vault['name']}.",
+                f"The role would be granted on the wrong vault. {_PREVENTED[data]}",
+                f"Write the resource id of {key['vault']}.",
+            )
+
+
+@cluster_rule(
+    "Premium registry for a key",
+    f"{_AKS_STORED}: the Premium tier alone has keys of its customers",
+    CloudKind.AKS,
+)
+def _premium(cluster: Cluster) -> Iterator[Fault]:
+    if not isinstance(cluster.cloud, Aks) or cluster.cloud.keys.registries is None:
+        return
+    tier = value_at(cluster.cloud.resources.registry, "sku.name")
+    if tier is not None and tier != "Premium":
         yield Fault(
-            "cloud.keys.vault",
-            f"The key is in the vault {key['vault']}, and the vault declared is {vault['name']}.",
-            "The role would be granted on the wrong vault, and the cluster could not be created.",
-            f"Write the resource id of {key['vault']}.",
+            "cloud.resources.registry.sku.name",
+            f"Registries of the tier {tier} cannot have the key of cloud.keys.registries.",
+            _PREVENTED["registries"],
+            "Remove the override.",
         )
+
+
+@cluster_rule("keys of created storage", _GKE_KEYS, severity=Severity.WARNED)
+def _used(cluster: Cluster) -> Iterator[Fault]:
+    for data, exists in (("buckets", has_bucket(cluster)), ("registries", has_registry(cluster))):
+        if getattr(cluster.cloud.keys, data) is not None and not exists:
+            yield Fault(
+                f"cloud.keys.{data}",
+                f"The declaration has no {'bucket' if data == 'buckets' else 'registry'}.",
+                "The key encrypts nothing.",
+                "Remove it.",
+            )
 
 
 @cluster_rule(
@@ -115,13 +192,13 @@ def _vault(cluster: Cluster) -> Iterator[Fault]:
 def _gke_location(cluster: Cluster) -> Iterator[Fault]:
     if not isinstance(cluster.cloud, Gke):
         return
-    for field in ("secrets", "disks"):
-        match = _CRYPTO_KEY.fullmatch(getattr(cluster.cloud.keys, field) or "")
+    for data, consequence in _PREVENTED.items():
+        match = _CRYPTO_KEY.fullmatch(getattr(cluster.cloud.keys, data) or "")
         if match and match["location"] != cluster.site.region:
             yield Fault(
-                f"cloud.keys.{field}",
+                f"cloud.keys.{data}",
                 f"The key is in {match['location']}, and the cluster in {cluster.site.region}.",
-                NO_CLUSTER if field == "secrets" else "No node pool could be created.",
+                consequence,
                 f"Use a key in {cluster.site.region}.",
             )
 
@@ -304,10 +381,12 @@ def _default_account(cluster: Cluster) -> Iterator[Fault]:
     Severity.WARNED,
 )
 def _bills_while_empty(cluster: Cluster) -> Iterator[Fault]:
+    premium = isinstance(cluster.cloud, Aks) and cluster.cloud.keys.registries is not None
+    costs = "Premium tier costs about 1.67" if premium else "Basic tier costs about 0.17"
     for path, _, _ in _registries(cluster):
         yield Fault(
             f"{path}.registry",
-            "A container registry of the Basic tier costs about 0.17 USD a day, even while empty.",
+            f"A container registry of the {costs} USD a day, even while empty.",
             "The idle cluster would cost that much more.",
             "Declare a registry for only one team, if the others can use its images.",
         )

@@ -13,6 +13,7 @@ from ebbtide_rehearsal.cloud.gcp.request import (
     NOT_FOUND,
     PROJECT_MEMBER,
     REPOSITORY_MEMBER,
+    SERVICE_IDENTITY,
     GoogleCloud,
     Request,
     ResourceKind,
@@ -93,6 +94,7 @@ def member_kind(type_: str, policy: str, *rules: Rule) -> ResourceKind:
 
 KINDS: Final = (
     ResourceKind(type=ACCOUNT, outputs=outputs_of, already_exists=_account_taken, after_delete=forget_grants),
+    ResourceKind(type=SERVICE_IDENTITY, outputs=outputs_of),
     member_kind(PROJECT_MEMBER, "project"),
     member_kind(
         ACCOUNT_MEMBER,

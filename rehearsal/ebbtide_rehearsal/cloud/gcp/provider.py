@@ -44,6 +44,7 @@ _GET_CLUSTER: Final = "gcp:container/getCluster:getCluster"
 _GET_SUBNETWORK: Final = "gcp:compute/getSubnetwork:getSubnetwork"
 _DEFAULT_RANGE: Final = "10.128.0.0/20"
 _GET_PROJECT: Final = "gcp:organizations/getProject:getProject"
+_GET_STORAGE_AGENT: Final = "gcp:storage/getProjectServiceAccount:getProjectServiceAccount"
 
 
 def _get_cluster(request: Request) -> Properties:
@@ -97,9 +98,14 @@ def _get_project(request: Request) -> Properties:
     return result_of(_GET_PROJECT, replace(request, inputs={"projectId": project}))
 
 
+def _get_storage_agent(request: Request) -> Properties:
+    return result_of(_GET_STORAGE_AGENT, request)
+
+
 FUNCTIONS: Final[Mapping[str, Callable[[Request], Properties]]] = {
     _GET_CLUSTER: _get_cluster,
     _GET_PROJECT: _get_project,
+    _GET_STORAGE_AGENT: _get_storage_agent,
     _GET_SUBNETWORK: _get_subnetwork,
 }
 """Functions by token."""

@@ -31,6 +31,7 @@ ACCOUNT: Final = "gcp:serviceaccount/account:Account"
 ACCOUNT_MEMBER: Final = "gcp:serviceaccount/iAMMember:IAMMember"
 PROJECT_MEMBER: Final = "gcp:projects/iAMMember:IAMMember"
 KEY_MEMBER: Final = "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember"
+SERVICE_IDENTITY: Final = "gcp:projects/serviceIdentity:ServiceIdentity"
 BUCKET: Final = "gcp:storage/bucket:Bucket"
 BUCKET_MEMBER: Final = "gcp:storage/bucketIAMMember:BucketIAMMember"
 FILESTORE: Final = "gcp:filestore/instance:Instance"
@@ -216,10 +217,12 @@ _DERIVED: Final[Mapping[str, Callable[[Request], str]]] = {
     "dnsEndpoint": lambda request: _endpoint(request)[1],
     "certificate": lambda request: _endpoint(request)[2],
     "networkId": lambda request: request.network(request.fields.text("network") or "default"),
-    "number": lambda request: str(int.from_bytes(request.fields.text("projectId").encode()[:5], "big")).zfill(
-        12
-    ),
+    "number": lambda request: str(int.from_bytes(_project(request).encode()[:5], "big")).zfill(12),
 }
+
+
+def _project(request: Request) -> str:
+    return request.fields.text("projectId") or request.project
 
 
 class _Facts(dict[str, str]):

@@ -501,3 +501,40 @@ def test_the_server_is_the_one_that_aks_names() -> None:
     cluster = entry["cluster"]
     actual = (cluster["server"], cluster["certificate-authority-data"])
     assert actual == server_and_authority(str(listed[0]["value"]))
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_declared_keys_encrypt_buckets_and_registries(keep: bool) -> None:  # noqa: FBT001
+    """An identity beside each may use the key before, and is kept where the data is kept."""
+    vault = "/subscriptions/s/resourceGroups/r/providers/Microsoft.KeyVault/vaults/ours"
+    keys = {
+        "buckets": "https://ours.vault.azure.net/keys/data",
+        "registries": "https://ours.vault.azure.net/keys/images/0123",
+        "vault": vault,
+    }
+    team = {"name": "vision", "bucket": {"keep": keep}, "registry": {"keep": keep}}
+    recording = synth(cloud(keys=keys) | {"teams": [team]})
+    (account,) = recording.of_type("azure-native:storage:StorageAccount")
+    (registry,) = recording.of_type("azure-native:containerregistry:Registry")
+    encryption = account.inputs["encryption"]
+    assert encryption["keyVaultProperties"] == {
+        "keyName": "data",
+        "keyVaultUri": "https://ours.vault.azure.net",
+    }
+    assert registry.inputs["sku"] == {"name": "Premium"}
+    used = registry.inputs["encryption"]["keyVaultProperties"]
+    assert used["keyIdentifier"] == keys["registries"]
+    identities = {item.id: item for item in recording if item.type.endswith(":UserAssignedIdentity")}
+    acting = identities[encryption["encryptionIdentity"]["encryptionUserAssignedIdentity"]]
+    (puller,) = (identities[name] for name in registry.inputs["identity"]["userAssignedIdentities"])
+    assert used["identity"] == puller.outputs["clientId"]
+    for stored, identity in ((account, acting), (registry, puller)):
+        assert identity.inputs["resourceGroupName"] == stored.inputs["resourceGroupName"]
+        (grant,) = (
+            item
+            for item in recording.of_type(GRANT)
+            if item.inputs["scope"] == vault and item.inputs["principalId"] == identity.outputs["principalId"]
+        )
+        assert str(grant.inputs["roleDefinitionId"]).endswith("e147488a-f6f5-4113-8e2d-b22465e65bf6")
+        assert grant.urn in stored.dependencies
+        assert (grant.retain_on_delete, identity.retain_on_delete) == (keep, keep)

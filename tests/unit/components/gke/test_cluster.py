@@ -96,6 +96,28 @@ def test_declared_keys_encrypt_secrets_and_disks() -> None:
         assert grants[f"{RING}/disks"].urn in pool.dependencies
 
 
+def test_declared_keys_encrypt_buckets_and_registries() -> None:
+    """The service agents of Cloud Storage and Artifact Registry may use the keys before anything is stored
+    with them, and still after a destroy."""
+    keys = {"buckets": f"{RING}/data", "registries": f"{RING}/images"}
+    team = {"name": "vision", "bucket": {}, "registry": {}}
+    pipelines = {"pipelines": {"artifacts": "bucket"}}
+    recording = synth(cloud(keys=keys) | {"teams": [team], "addons": pipelines})
+    buckets = recording.of_type("gcp:storage/bucket:Bucket")
+    (repository,) = recording.of_type("gcp:artifactregistry/repository:Repository")
+    assert [bucket.inputs["encryption"] for bucket in buckets] == [{"defaultKmsKeyName": f"{RING}/data"}] * 2
+    assert repository.inputs["kmsKeyName"] == f"{RING}/images"
+    grants = {grant.inputs["cryptoKeyId"]: grant for grant in recording.of_type(KEY_MEMBER)}
+    agents = {key: str(grant.inputs["member"]).partition("@")[2] for key, grant in grants.items()}
+    assert agents == {
+        f"{RING}/data": "gs-project-accounts.iam.gserviceaccount.com",
+        f"{RING}/images": "gcp-sa-artifactregistry.iam.gserviceaccount.com",
+    }
+    assert all(grant.retain_on_delete for grant in grants.values())
+    assert all(grants[f"{RING}/data"].urn in bucket.dependencies for bucket in buckets)
+    assert grants[f"{RING}/images"].urn in repository.dependencies
+
+
 def test_keys_that_others_have_granted_are_only_used() -> None:
     """No policy of theirs is touched."""
     recording = synth(cloud(keys={"secrets": f"{RING}/secrets", "grant": False}))
