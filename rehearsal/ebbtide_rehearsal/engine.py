@@ -326,6 +326,12 @@ class Engine:
             self._outputs = {name: output.value for name, output in self._stack.outputs().items()}
         return self._outputs
 
+    def retained(self) -> frozenset[str]:
+        """Return type and id of each deployed resource that remains when the stack is destroyed."""
+        state: Any = self._stack.export_stack().deployment
+        resources = (item for item in state.get("resources", ()) if item.get("retainOnDelete"))
+        return frozenset(f"{item['type']} {item['id']}" for item in resources)
+
     def preview(self, on_progress: Callable[[str], None] = _silent) -> Outcome:
         """Run `pulumi preview`."""
         return self._do("preview", on_progress, lambda take: self._stack.preview(on_event=take))

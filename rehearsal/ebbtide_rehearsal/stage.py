@@ -309,9 +309,13 @@ class Stage:
         """Peak memory of the fake cloud and its control planes, in bytes."""
         return self.cloud.memory()
 
-    def leftovers(self) -> list[str]:
-        """List resources that did not exist before the stack, a sentence each."""
-        return [f"{item} is left." for item in sorted(everything(self.store) - self.before)]
+    def leftovers(self, retained: frozenset[str] = frozenset()) -> list[str]:
+        """List resources that did not exist before the stack, a sentence each.
+
+        Args:
+            retained: type and id of resources that a destroy retains.
+        """
+        return [f"{item} is left." for item in sorted(everything(self.store) - self.before - retained)]
 
 
 @contextlib.contextmanager

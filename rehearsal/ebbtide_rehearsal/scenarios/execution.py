@@ -151,6 +151,7 @@ class Play:
 
     def _destroy(self, step: Destroy) -> Iterator[str]:
         self.stage.end_argo()
+        retained = self.stage.engine.retained()
         outcome = self.stage.engine.destroy(self.on_progress)
         if step.refused is not None:
             yield from _refused(outcome, step.refused)
@@ -158,7 +159,7 @@ class Play:
         self.is_up = not outcome.done
         yield from outcome.errors
         if outcome.done:
-            yield from self.stage.leftovers()
+            yield from self.stage.leftovers(retained)
 
     def _submit(
         self, generate: Callable[[Profile], Iterator[Object]], refused: str | None = None, user: str = ""
