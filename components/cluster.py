@@ -50,10 +50,12 @@ def billing_labels(cluster: Cluster, expires: pulumi.Output[str] | None) -> Labe
     return labels if expires is None else {**labels, LABEL: expires.apply(label)}
 
 
-def commitment_inputs(cluster: Cluster) -> dict[str, Any]:
-    """Return the inputs of a topology that costs are computed with: the declared commitments, if any."""
-    declared = [item.model_dump(by_alias=True, exclude_none=True) for item in cluster.commitments]
-    return {"commitments": declared} if declared else {}
+def topology_inputs(cluster: Cluster) -> dict[str, Any]:
+    """Return the inputs of a topology that reports read: declared commitments and overrides of resources."""
+    commitments = [item.model_dump(by_alias=True, exclude_none=True) for item in cluster.commitments]
+    resources = {name: own for name, own in cluster.cloud.resources.model_dump(by_alias=True).items() if own}
+    inputs = {"commitments": commitments, "resources": resources}
+    return {name: value for name, value in inputs.items() if value}
 
 
 class Lifetime(pulumi.ComponentResource):

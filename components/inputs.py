@@ -90,16 +90,13 @@ def overridden(token: str, inputs: Mapping[str, Any], overrides: Mapping[str, An
     return _completed(known, _merged(inputs, _renamed(known, overrides)), overrides)
 
 
-def overriding(overrides: Mapping[str, Mapping[str, Any]]) -> pulumi.ResourceOptions:
-    """Return options with which a component's resources have overrides, by type token.
-
-    Those of a storage account are of buckets, not of file shares, which have other kinds of disks.
-    """
+def overriding(overrides: Mapping[tuple[str, object], Mapping[str, Any]]) -> pulumi.ResourceOptions:
+    """Return options with which a component's resources have overrides, by type token and input `kind`."""
 
     def change(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
         props = cast("Mapping[str, Any]", args.props)
-        own = overrides.get(args.type_)
-        if own is None or props.get("kind") == "FileStorage":
+        own = overrides.get((args.type_, props.get("kind")))
+        if own is None:
             return None
         return pulumi.ResourceTransformationResult(overridden(args.type_, props, own), args.opts)
 

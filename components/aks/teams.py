@@ -135,6 +135,7 @@ def team_resources(topology: Topology, declaration: Declaration, cloud: Aks) -> 
             subnet=topology.own_subnet,
             keep=not declaration.is_ephemeral,
             keys=cloud.keys,
+            has_policy=bool(cloud.resources.management_policy),
             labels=of_team(topology.labels, team.name),
         )
         _registry(f"{declaration.name}-team-{team.stored_as}", team, declaration, cloud, topology)
@@ -161,6 +162,7 @@ class TenantArgs:
             subnets may lack the required service endpoint.
         keep: default of whether a bucket remains when the stack is destroyed.
         keys: the declared keys; those of other data than buckets are ignored.
+        has_policy: whether a bucket has a management policy, whose inputs are overrides.
     """
 
     team: Team
@@ -173,6 +175,7 @@ class TenantArgs:
     subnet: pulumi.Input[str] | None = None
     keep: bool
     keys: AksKeys = field(default_factory=AksKeys)
+    has_policy: bool = False
     labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
 
 
@@ -301,6 +304,15 @@ def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.StorageAccou
         resource_group_name=group,
         opts=opts,
     )
+    if args.has_policy:
+        storage.ManagementPolicy(
+            f"{name}-policy",
+            account_name=account.name,
+            resource_group_name=group,
+            management_policy_name="default",
+            policy={"rules": []},
+            opts=opts,
+        )
     return account
 
 

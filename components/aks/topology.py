@@ -12,7 +12,7 @@ from ebbtide.declaration.model.cloud import Aks
 from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.rules.resources import resource_overrides
 
-from ..cluster import Labels, billing_labels, commitment_inputs, expires, kubernetes_provider, of_pool
+from ..cluster import Labels, billing_labels, expires, kubernetes_provider, of_pool, topology_inputs
 from ..inputs import overriding, require_cloud
 from ..node_pools import node_pools
 from .cluster import Cluster, ClusterArgs, MaintenanceSchedules, MaintenanceSchedulesArgs, kubeconfig
@@ -70,7 +70,7 @@ class Topology(pulumi.ComponentResource):
     ) -> None:
         unaliased = pulumi.ResourceOptions(transformations=[without_aliases])
         changed = pulumi.ResourceOptions.merge(unaliased, overriding(resource_overrides(declaration)))
-        inputs = commitment_inputs(declaration)
+        inputs = topology_inputs(declaration)
         super().__init__("ebbtide:aks:Topology", name, inputs, pulumi.ResourceOptions.merge(opts, changed))
         cloud = self.cloud = require_cloud(declaration, Aks)
         self.expires = expires(name, declaration, self)

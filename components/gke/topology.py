@@ -10,7 +10,7 @@ from ebbtide.declaration.model.cloud import Gke
 from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.rules.resources import resource_overrides
 
-from ..cluster import Labels, billing_labels, commitment_inputs, expires, kubernetes_provider, of_pool
+from ..cluster import Labels, billing_labels, expires, kubernetes_provider, of_pool, topology_inputs
 from ..inputs import overriding, require_cloud
 from ..node_pools import node_pools
 from .cluster import Cluster, ClusterArgs, existing_kubeconfig, own_kubeconfig
@@ -64,7 +64,7 @@ class Topology(pulumi.ComponentResource):
     ) -> None:
         changed = overriding(resource_overrides(declaration))
         opts = pulumi.ResourceOptions.merge(opts, changed)
-        super().__init__("ebbtide:gke:Topology", name, commitment_inputs(declaration), opts)
+        super().__init__("ebbtide:gke:Topology", name, topology_inputs(declaration), opts)
         cloud = self.cloud = require_cloud(declaration, Gke)
         self.expires = expires(name, declaration, self)
         self.labels = billing_labels(declaration, self.expires)

@@ -70,6 +70,7 @@ CLUSTER = [
     flip("Cluster.adopt", GKE, "adopt", "tests/contract/adopt.json"),
 ]
 _STORED: list[dict[str, Any]] = [{"name": "vision", "bucket": {}, "registry": {}}]
+_SHARED: list[dict[str, Any]] = [*_STORED, {"name": "audio", "volume": {"kind": "azure-files"}}]
 _RESOURCES = (
     "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/net/providers/Microsoft.Network"
 )
@@ -192,11 +193,13 @@ AKS_CLOUD = [
     flip("Aks.maintenance", AKS, "cloud.maintenance", MAINTENANCE),
     flip("Aks.resources", AKS, "cloud.resources", {"virtualNetwork": {"enableVmProtection": True}}),
     *(
-        flip(f"AksResources.{field}", with_value(AKS, "teams", _STORED), f"cloud.resources.{path}", value)
+        flip(f"AksResources.{field}", with_value(AKS, "teams", _SHARED), f"cloud.resources.{path}", value)
         for field, path, value in (
             ("virtual_network", "virtualNetwork", {"enableVmProtection": True}),
             ("subnet", "subnet", {"networkSecurityGroup": {"id": f"{_RESOURCES}/nsg"}}),
             ("storage_account", "storageAccount", {"sku": {"name": "Standard_ZRS"}}),
+            ("file_storage_account", "fileStorageAccount", {"sku": {"name": "Premium_ZRS"}}),
+            ("management_policy", "managementPolicy", {"policy": {"rules": [{"name": "old"}]}}),
             ("registry", "registry", {"sku": {"name": "Premium"}}),
         )
     ),

@@ -12,7 +12,7 @@ from typing import Any, Final
 from ebbtide.analysis.reading.aks import CLUSTER as AKS_CLUSTER
 from ebbtide.analysis.reading.facts import ClusterFacts, Inputs
 from ebbtide.analysis.reading.gke import CLUSTER as GKE_CLUSTER
-from ebbtide.analysis.reading.pools import read_clusters, read_pools
+from ebbtide.analysis.reading.pools import TOPOLOGIES, read_clusters, read_pools
 from ebbtide.analysis.reading.state import recording_of
 from ebbtide.analysis.recording.recording import Recording, Resource, stack_and_project
 from ebbtide.declaration.catalog.amounts import Amount, item_amount, total
@@ -327,9 +327,6 @@ def rates_of(recording: Recording) -> Rates:
     )
 
 
-_TOPOLOGIES: Final = tuple(f"ebbtide:{cloud}:Topology" for cloud in CloudKind)
-
-
 def coverages(recording: Recording, pools: Sequence[ResolvedPool]) -> tuple[Coverage, ...]:
     """Return the commitments of a recorded stack in the region of its pools.
 
@@ -340,7 +337,7 @@ def coverages(recording: Recording, pools: Sequence[ResolvedPool]) -> tuple[Cove
     regions = {pool.site.region for pool in pools}
     declared = (
         item
-        for type_ in _TOPOLOGIES
+        for type_ in TOPOLOGIES
         for resource in recording.of_type(type_)
         for item in Inputs(resource.inputs).parts("commitments")
     )

@@ -31,7 +31,13 @@ from ebbtide.analysis.preview.report import (
 )
 from ebbtide.analysis.quotas import quotas, without_quota
 from ebbtide.analysis.reading.facts import QueueFacts, RecordedPool
-from ebbtide.analysis.reading.pools import admits, read_clusters, read_fallbacks, read_pools
+from ebbtide.analysis.reading.pools import (
+    admits,
+    read_clusters,
+    read_fallbacks,
+    read_pools,
+    read_resource_overrides,
+)
 from ebbtide.analysis.reading.queues import read_cluster_queues, read_queues
 from ebbtide.analysis.recording.assumption_tables import is_assumed
 from ebbtide.analysis.recording.recording import Message, Recording, Resource
@@ -98,6 +104,7 @@ def preview_of(
         clusters=tuple(
             cluster.model_copy(update={"overrides": masked(cluster.overrides)}) for cluster in clusters
         ),
+        resource_overrides=masked(read_resource_overrides(recording)),
         pools=tuple(map(pool_report, pools, queues, fallbacks, of_pools)),
         queues=tuple(_queue(queue, gpu_hours) for queue in read_cluster_queues(recording)),
         cost=cost_report,

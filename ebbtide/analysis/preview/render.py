@@ -145,6 +145,8 @@ def _title(preview: Preview) -> RenderableType:
         for text in (*cluster.settings, overrides_words(cluster.overrides))
         if text
     ]
+    if preview.resource_overrides:
+        details.append(overrides_words(preview.resource_overrides))
     if preview.extends:
         changes = ", ".join(preview.changes_to_base) or "nothing"
         details.append(f"extends {' and '.join(preview.extends)}; changes {changes}")

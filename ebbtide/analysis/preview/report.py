@@ -400,6 +400,8 @@ class Preview(DocumentPart):
     """Paths of the declaration that the stack's own file sets or removes; empty without a base."""
     clusters: tuple[ClusterFacts, ...]
     """Clusters of the stack."""
+    resource_overrides: dict[str, Any] = Field(default_factory=dict)
+    """Inputs of other resources that `cloud.resources` overrides, by path below `cloud`."""
     pools: tuple[PoolReport, ...]
     """Node pools, system pools first."""
     queues: tuple[QueueReport, ...]

@@ -49,6 +49,20 @@ def read_clusters(recording: Recording) -> tuple[ClusterFacts, ...]:
     )
 
 
+TOPOLOGIES: Final = ("ebbtide:gke:Topology", "ebbtide:aks:Topology")
+"""Components of a cluster with its network and pools."""
+
+
+def read_resource_overrides(recording: Recording) -> dict[str, Plain]:
+    """Return the declared overrides of resources beside clusters and pools, by path below `cloud`."""
+    written = (
+        resource.inputs.get("resources") for type_ in TOPOLOGIES for resource in recording.of_type(type_)
+    )
+    return {
+        path: value for resources in written if resources for path, value in leaves(resources, "resources")
+    }
+
+
 _OF_POOL: Final = ("overrides", "machine")
 _OF_CLUSTER: Final = ("poolOverrides", "poolMachine")
 """Inputs of the component of a pool, and of a cluster with a pool, with the pool's declared fields."""

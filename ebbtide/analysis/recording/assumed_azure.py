@@ -109,6 +109,9 @@ RESOURCES: Final[Mapping[str, ResourceTemplate]] = {
     "azure-native:storage:BlobContainer": ResourceTemplate(
         f"{_ACCOUNT}/blobServices/default/containers/{{containerName}}"
     ),
+    "azure-native:storage:ManagementPolicy": ResourceTemplate(
+        f"{_ACCOUNT}/managementPolicies/{{managementPolicyName}}"
+    ),
     "azure-native:storage:FileShare": ResourceTemplate(
         f"{_ACCOUNT}/fileServices/default/shares/{{shareName}}"
     ),

@@ -272,6 +272,11 @@ class AksResources(Declared):
     """Of `azure-native.network.Subnet`, such as `networkSecurityGroup` and `routeTable`."""
     storage_account: Overrides = Field(default_factory=Overrides)
     """Of `azure-native.storage.StorageAccount`, of the buckets of teams, such as `sku` and `encryption`."""
+    file_storage_account: Overrides = Field(default_factory=Overrides)
+    """Of `azure-native.storage.StorageAccount`, of the file shares of teams, such as `networkRuleSet`."""
+    management_policy: Overrides = Field(default_factory=Overrides)
+    """Of an `azure-native.storage.ManagementPolicy` of each bucket, created for these inputs alone: `policy`,
+    the rules that delete blobs or move them to cooler tiers."""
     registry: Overrides = Field(default_factory=Overrides)
     """Of `azure-native.containerregistry.Registry`, such as `sku` and `encryption`."""
 

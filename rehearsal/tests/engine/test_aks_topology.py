@@ -153,12 +153,20 @@ def test_a_permanent_cluster_goes_once_it_is_declared_to_end(tmp_path: Path) -> 
 
 @pytest.mark.long
 def test_teams_and_logs_come_and_go(tmp_path: Path) -> None:
-    """Identities, credentials, grants, buckets, shares and log collection: made once, and gone at the end."""
+    """Identities, credentials, grants, keys, buckets, shares, registries and log collection: made once, and
+    gone at the end."""
     teams: list[dict[str, Any]] = [
-        {"name": "vision", "members": ["vision@acme.example"], "bucket": {}},
+        {"name": "vision", "members": ["vision@acme.example"], "bucket": {}, "registry": {}},
         {"name": "audio", "volume": {"kind": "azure-files"}},
     ]
     declaration = _ephemeral(addons={"logs": {}})
+    key, vault = "https://ours.vault.azure.net/keys/data", "providers/Microsoft.KeyVault/vaults/ours"
+    declaration["cloud"]["keys"] = {
+        "buckets": key,
+        "registries": key,
+        "vault": f"/subscriptions/00000000-0000-0000-0000-000000000002/resourceGroups/keys/{vault}",
+    }
+    declaration["cloud"]["resources"] = {"managementPolicy": {"policy": {"rules": []}}}
     with _stack(tmp_path, declaration) as (stack, store, _):
         stack.up()
         stack.declare({**declaration, "teams": teams})
@@ -174,6 +182,8 @@ def test_teams_and_logs_come_and_go(tmp_path: Path) -> None:
             "DiagnosticSetting",
             "FederatedIdentityCredential",
             "FileShare",
+            "ManagementPolicy",
+            "Registry",
             "StorageAccount",
             "Workspace",
         }

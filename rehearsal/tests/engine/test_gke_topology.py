@@ -10,6 +10,7 @@ import pytest
 from pulumi.automation import CommandError
 
 from ebbtide_rehearsal.cloud.gcp.provider import Gcp
+from ebbtide_rehearsal.cloud.gcp.request import KEY_MEMBER
 from ebbtide_rehearsal.cloud.gcp.seeding import seed_cluster
 from ebbtide_rehearsal.cloud.node_pools.machines import Machine, put
 from ebbtide_rehearsal.cloud.store import API_ERROR, NO_STOCK, InjectedFault, Store
@@ -115,6 +116,25 @@ def test_gpu_networks_come_and_go_around_their_pool(tmp_path: Path, declared: De
         assert stack.up().changed == {"delete": changed["create"]}
         assert stack.destroy().steps == {"delete": MADE}
         assert store.resources() == []
+
+
+def test_keys_of_stored_data(tmp_path: Path, declared: Declaration) -> None:
+    """Another key for a registry is refused in the preview; the grants alone remain after a destroy."""
+    store = Store(tmp_path / "cloud.sqlite")
+    ring = "projects/acme-keys/locations/us-central1/keyRings/ml/cryptoKeys"
+    declared["teams"] = [{"name": "vision", "bucket": {}, "registry": {}}]
+    declared["cloud"]["keys"] = {"buckets": f"{ring}/data", "registries": f"{ring}/images"}
+    with running(tmp_path / "engine", store, Gcp(store, FakeControlPlanes()), AnyObjects()) as stack:
+        stack.declare(declared)
+        stack.up()
+        assert stack.up().changed == {}
+        declared["cloud"]["keys"]["registries"] = f"{ring}/others"
+        stack.declare(declared)
+        with pytest.raises(CommandError, match="only a new registry can have it"):
+            stack.preview()
+        stack.destroy()
+        left = {(item.type, item.inputs["cryptoKeyId"]) for item in store.resources()}
+        assert left == {(KEY_MEMBER, f"{ring}/{key}") for key in ("data", "images")}
 
 
 @pytest.mark.long

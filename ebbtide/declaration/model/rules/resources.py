@@ -57,6 +57,8 @@ def _labels(name: str) -> dict[str, str]:
     return {f"{name}.{label}": "owner" for label in BILLING}
 
 
+_ACCOUNT: Final = "azure-native:storage:StorageAccount"
+MANAGEMENT_POLICY: Final = "azure-native:storage:ManagementPolicy"
 _NAMED: Final = {"name": "name", "project": "cloud.project", "region": "cloud.location"}
 _NETWORK: Final = "cloud.network"
 _NO_NETWORK: Final = "The stack creates no network of its own."
@@ -162,13 +164,38 @@ KINDS: Final[Mapping[CloudKind, Mapping[str, _Kind]]] = {
         ),
         "storage_account": _Kind(
             Overridable(
-                "azure-native:storage:StorageAccount",
+                _ACCOUNT,
                 _AZURE | {"accountName": "name"},
                 {
                     "kind": Relied("It would not be the account of a bucket.", value="StorageV2"),
                     "isHnsEnabled": Relied("Pods mount the bucket as a file system.", value=True),
                     "allowSharedKeyAccess": Relied(_BY_ROLES, value=False),
                 },
+            ),
+            lambda cluster: any(team.bucket for team in cluster.teams),
+            _NO_BUCKET,
+        ),
+        "file_storage_account": _Kind(
+            Overridable(
+                _ACCOUNT,
+                _AZURE | {"accountName": "name"},
+                {
+                    "kind": Relied("It would not be the account of a premium share.", value="FileStorage"),
+                    "allowSharedKeyAccess": Relied("Nodes mount the share with its key.", value=True),
+                },
+            ),
+            lambda cluster: any(team.volume and team.volume.kind == "azure-files" for team in cluster.teams),
+            "No team has a volume of Azure Files.",
+        ),
+        "management_policy": _Kind(
+            Overridable(
+                MANAGEMENT_POLICY,
+                {
+                    "resourceGroupName": "cloud.resourceGroup",
+                    "accountName": "name",
+                    "managementPolicyName": "name",
+                },
+                {},
             ),
             lambda cluster: any(team.bucket for team in cluster.teams),
             _NO_BUCKET,
@@ -187,10 +214,12 @@ KINDS: Final[Mapping[CloudKind, Mapping[str, _Kind]]] = {
 """Kinds of resources whose inputs can be overridden, by cloud and field of `cloud.resources`."""
 
 
-def resource_overrides(cluster: Cluster) -> dict[str, dict[str, Any]]:
-    """Return the declared overrides by type token."""
-    kinds, declared = KINDS[cluster.site.cloud], cluster.cloud.resources
-    return {kinds[name].of.token: own for name in kinds if (own := getattr(declared, name))}
+def resource_overrides(cluster: Cluster) -> dict[tuple[str, object], dict[str, Any]]:
+    """Return the declared overrides by type token and, of storage accounts, their `kind`."""
+    return {
+        (kind.of.token, kind.of.relied_on["kind"].value if "kind" in kind.of.relied_on else None): own
+        for _, kind, own in _written(cluster)
+    }
 
 
 def _written(cluster: Cluster) -> Iterator[tuple[str, _Kind, dict[str, Any]]]:

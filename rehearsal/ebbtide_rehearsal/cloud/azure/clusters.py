@@ -24,7 +24,7 @@ from ebbtide_rehearsal.cloud.azure.arm import (
     outputs_of,
     refused,
 )
-from ebbtide_rehearsal.cloud.azure.identities import principals
+from ebbtide_rehearsal.cloud.azure.identities import assigned, missing_identity
 from ebbtide_rehearsal.cloud.azure.networks import SUBNET, Range, network_of, overlapping, ranges
 from ebbtide_rehearsal.cloud.azure.node_pools import CLUSTER, SOURCE, pool_id, refusal_if_stopped
 from ebbtide_rehearsal.cloud.azure.nodes import PoolRequest
@@ -85,13 +85,6 @@ def _no_new_pool(request: Request) -> str | None:
                 "https://aka.ms/agent-pool-rest-api",
                 target="agentPoolProfiles",
             )
-    return None
-
-
-def _existing_identity(request: Request) -> str | None:
-    for identity_id in items(_profile(request, "identity"), "userAssignedIdentities"):
-        if request.cloud.lacks(str(identity_id)):
-            return not_found(str(identity_id))
     return None
 
 
@@ -228,7 +221,7 @@ def _pods_beside_the_rest(request: Request) -> str | None:
 RULES: Final = (
     Rule("running cluster", SOURCE, _runs),
     Rule("no new pool through the cluster", "pulumi/pulumi-azure-native#579", _no_new_pool),
-    Rule("existing identity", _API, _existing_identity),
+    Rule("existing identity", _API, missing_identity),
     Rule("disabled local accounts need Entra ID", f"{_API}, disableLocalAccounts", _local_accounts),
     Rule("Azure RBAC needs Entra ID", "azure-aks-docs, manage-azure-rbac (2026)", _azure_rbac),
     Rule(
@@ -292,21 +285,10 @@ def _exact(version: str) -> str:
 
 
 def _identity(request: Request) -> Mapping[str, Any]:
-    """Return the identity; user-assigned identities are a list in inputs, and an object in the state."""
-    identity: Mapping[str, Any] = inner(request.inputs, "identity")
-    known = {resource.id.lower(): resource.state for resource in principals(request.cloud).values()}
-    listed = identity.get("userAssignedIdentities")
-    if listed:
-        given = {
-            str(name): {
-                "clientId": known.get(str(name).lower(), {}).get("clientId", ""),
-                "principalId": known.get(str(name).lower(), {}).get("principalId", ""),
-            }
-            for name in listed
-        }
-        return {"type": identity.get("type", "UserAssigned"), "userAssignedIdentities": given}
+    if given := assigned(request):
+        return given
     own = request.old.state.get("identity") if request.old is not None else None
-    return own or {**identity, "principalId": str(uuid4()), "tenantId": TENANT}
+    return own or {**inner(request.inputs, "identity"), "principalId": str(uuid4()), "tenantId": TENANT}
 
 
 def _inline(request: Request) -> Iterator[PoolRequest]:

@@ -14,6 +14,7 @@ from ebbtide_rehearsal.cloud.azure.arm import (
     Request,
     ResourceKind,
     Rule,
+    inner,
     not_found,
     outputs_of,
     refused,
@@ -56,6 +57,27 @@ def _identity_done(request: Request, identity: Resource) -> None:
 def principals(arm: Arm) -> dict[str, Resource]:
     """Return the identities by the object ids of their service principals."""
     return {str(identity.state["principalId"]): identity for identity in arm.store.resources(CLOUD, IDENTITY)}
+
+
+def assigned(request: Request) -> dict[str, Any]:
+    """Return the `identity` of a resource with user-assigned identities, a list of ids in inputs, an object
+    in the state; empty without them."""
+    identity = inner(request.inputs, "identity")
+    listed = identity.get("userAssignedIdentities")
+    if not listed:
+        return {}
+    known = {resource.id.lower(): resource.state for resource in principals(request.cloud).values()}
+    given = {
+        str(name): {key: known.get(str(name).lower(), {}).get(key, "") for key in ("clientId", "principalId")}
+        for name in listed
+    }
+    return {"type": identity.get("type", "UserAssigned"), "userAssignedIdentities": given}
+
+
+def missing_identity(request: Request) -> str | None:
+    """Refuse user-assigned identities that do not exist."""
+    listed = inner(request.inputs, "identity").get("userAssignedIdentities") or ()
+    return next((not_found(str(name)) for name in listed if request.cloud.lacks(str(name))), None)
 
 
 def _others(request: Request) -> list[Resource]:

@@ -17,6 +17,7 @@ from ebbtide_rehearsal.cloud.azure.arm import (
     outputs_of,
     refused,
 )
+from ebbtide_rehearsal.cloud.azure.identities import assigned, missing_identity
 from ebbtide_rehearsal.cloud.store import Resource
 
 ACCOUNT: Final = "azure-native:storage:StorageAccount"
@@ -66,11 +67,18 @@ def _account_answers(request: Request) -> Mapping[str, Any]:
         "provisioningState": "Succeeded",
         "statusOfPrimary": "available",
         "sku": {**request.inputs["sku"], "tier": str(request.inputs["sku"]["name"]).partition("_")[0]},
+        **_acting_as(request),
     }
 
 
+def _acting_as(request: Request) -> Mapping[str, Any]:
+    identity = assigned(request)
+    return {"identity": identity} if identity else {}
+
+
 def _account(request: Request) -> Resource:
-    account = request.cloud.find(request.id.partition("/blobServices/")[0].partition("/fileServices/")[0])
+    group, accounts, path = request.id.partition("/storageAccounts/")
+    account = request.cloud.find(f"{group}{accounts}{path.partition('/')[0]}")
     if account is None:
         raise LookupError(request.id)  # the parent was looked up before
     return account
@@ -120,8 +128,15 @@ def _answers(request: Request) -> Mapping[str, Any]:
         **outputs_of(request),
         "provisioningState": "Succeeded",
         "sku": {"name": tier, "tier": tier},
+        **_acting_as(request),
     }
 
+
+_IDENTITY: Final = Rule(
+    "existing identity",
+    "azure-docs customer-managed-keys-configure-new-account.md (2026)",
+    missing_identity,
+)
 
 KINDS: Final = (
     ResourceKind(
@@ -138,11 +153,18 @@ KINDS: Final = (
                 "hashicorp/terraform-provider-azurerm#16547; Azure/azure-cli#32434",
                 _reached_from_subnets,
             ),
+            _IDENTITY,
         ),
         outputs=_account_answers,
     ),
     ResourceKind(
         type="azure-native:storage:BlobContainer",
+        api_version="2024-01-01",
+        parent=ACCOUNT,
+        rules=(Rule("account with blobs", _TYPES, _takes_blobs),),
+    ),
+    ResourceKind(
+        type="azure-native:storage:ManagementPolicy",
         api_version="2024-01-01",
         parent=ACCOUNT,
         rules=(Rule("account with blobs", _TYPES, _takes_blobs),),
@@ -156,7 +178,7 @@ KINDS: Final = (
     ResourceKind(
         type=REGISTRY,
         api_version="2023-01-01-preview",
-        rules=(Rule("unique name", "MicrosoftDocs/azure-dev-docs#1303", _registry_name_is_free),),
+        rules=(Rule("unique name", "MicrosoftDocs/azure-dev-docs#1303", _registry_name_is_free), _IDENTITY),
         outputs=_answers,
         events="registry",
     ),

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from components.aks.cluster import CredentialsError, kubeconfig_text, server_and_authority
+from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import Secret
@@ -32,6 +33,11 @@ def cluster(recording: Recording) -> Any:
 def cloud(**more: Any) -> dict[str, Any]:
     """The declaration with other fields of its cloud."""
     return changed(AKS, cloud=AKS["cloud"] | more)
+
+
+def given(resource: Resource) -> Any:
+    """Inputs of a resource."""
+    return resource.inputs
 
 
 def waited_for(recording: Recording, resource: Resource) -> set[str]:
@@ -516,25 +522,51 @@ def test_declared_keys_encrypt_buckets_and_registries(keep: bool) -> None:  # no
     recording = synth(cloud(keys=keys) | {"teams": [team]})
     (account,) = recording.of_type("azure-native:storage:StorageAccount")
     (registry,) = recording.of_type("azure-native:containerregistry:Registry")
-    encryption = account.inputs["encryption"]
+    encryption = given(account)["encryption"]
     assert encryption["keyVaultProperties"] == {
         "keyName": "data",
         "keyVaultUri": "https://ours.vault.azure.net",
     }
-    assert registry.inputs["sku"] == {"name": "Premium"}
-    used = registry.inputs["encryption"]["keyVaultProperties"]
+    assert given(registry)["sku"] == {"name": "Premium"}
+    used = given(registry)["encryption"]["keyVaultProperties"]
     assert used["keyIdentifier"] == keys["registries"]
     identities = {item.id: item for item in recording if item.type.endswith(":UserAssignedIdentity")}
     acting = identities[encryption["encryptionIdentity"]["encryptionUserAssignedIdentity"]]
-    (puller,) = (identities[name] for name in registry.inputs["identity"]["userAssignedIdentities"])
+    (puller,) = (identities[name] for name in given(registry)["identity"]["userAssignedIdentities"])
     assert used["identity"] == puller.outputs["clientId"]
     for stored, identity in ((account, acting), (registry, puller)):
-        assert identity.inputs["resourceGroupName"] == stored.inputs["resourceGroupName"]
+        assert given(identity)["resourceGroupName"] == given(stored)["resourceGroupName"]
         (grant,) = (
             item
             for item in recording.of_type(GRANT)
-            if item.inputs["scope"] == vault and item.inputs["principalId"] == identity.outputs["principalId"]
+            if given(item)["scope"] == vault and given(item)["principalId"] == identity.outputs["principalId"]
         )
-        assert str(grant.inputs["roleDefinitionId"]).endswith("e147488a-f6f5-4113-8e2d-b22465e65bf6")
+        assert str(given(grant)["roleDefinitionId"]).endswith("e147488a-f6f5-4113-8e2d-b22465e65bf6")
         assert grant.urn in stored.dependencies
         assert (grant.retain_on_delete, identity.retain_on_delete) == (keep, keep)
+
+
+def test_storage_accounts_have_the_overrides_of_their_kind() -> None:
+    """Buckets and file shares differ, a lifecycle exists for each bucket, and the preview lists all of it."""
+    lifecycle: dict[str, Any] = {
+        "rules": [{"name": "old", "type": "Lifecycle", "definition": {"actions": {}}}]
+    }
+    resources: dict[str, Any] = {
+        "storageAccount": {"sku": {"name": "Standard_ZRS"}},
+        "fileStorageAccount": {"sku": {"name": "Premium_ZRS"}},
+        "managementPolicy": {"policy": lifecycle},
+    }
+    teams: list[Any] = [
+        {"name": "vision", "bucket": {}},
+        {"name": "audio", "volume": {"kind": "azure-files"}},
+    ]
+    recording = synth(cloud(resources=resources) | {"teams": teams})
+    accounts = recording.of_type("azure-native:storage:StorageAccount")
+    skus = {given(account)["kind"]: given(account)["sku"]["name"] for account in accounts}
+    assert skus == {"StorageV2": "Standard_ZRS", "FileStorage": "Premium_ZRS"}
+    (policy,) = recording.of_type("azure-native:storage:ManagementPolicy")
+    assert given(policy)["policy"] == lifecycle
+    assert given(policy)["accountName"] in {given(account)["accountName"] for account in accounts}
+    overrides = preview_of(recording).resource_overrides
+    assert overrides["resources.fileStorageAccount.sku.name"] == "Premium_ZRS"
+    assert overrides["resources.managementPolicy.policy.rules[0].name"] == "old"

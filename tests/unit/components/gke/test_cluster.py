@@ -100,7 +100,7 @@ def test_declared_keys_encrypt_buckets_and_registries() -> None:
     """The service agents of Cloud Storage and Artifact Registry may use the keys before anything is stored
     with them, and still after a destroy."""
     keys = {"buckets": f"{RING}/data", "registries": f"{RING}/images"}
-    team = {"name": "vision", "bucket": {}, "registry": {}}
+    team: dict[str, Any] = {"name": "vision", "bucket": {}, "registry": {}}
     pipelines = {"pipelines": {"artifacts": "bucket"}}
     recording = synth(cloud(keys=keys) | {"teams": [team], "addons": pipelines})
     buckets = recording.of_type("gcp:storage/bucket:Bucket")
