@@ -202,11 +202,12 @@ class AzureInventory:
 
     def delete(self, resource: CloudResource) -> None:
         """See `Inventory.delete`."""
+        advice = self._advice_of("Contributor")
         with self._session() as session:
             version = self._version(session, resource)
             try:
                 response = send(
-                    session, "DELETE", f"{self.endpoint}{resource.id}", self._advice, {"api-version": version}
+                    session, "DELETE", f"{self.endpoint}{resource.id}", advice, {"api-version": version}
                 )
             except CloudApiError as error:
                 if error.status == HTTPStatus.NOT_FOUND:
@@ -272,10 +273,12 @@ class AzureInventory:
 
     @property
     def _advice(self) -> dict[int, str]:
+        return self._advice_of("Reader")
+
+    def _advice_of(self, role: str) -> dict[int, str]:
         return {
             401: f"Log in with `{LOGIN}`, to the directory of subscription {self.account.id}.",
-            403: f"Ask an owner of subscription {self.account.id} for the role Reader; to delete, for "
-            "Contributor.",
+            403: f"Ask an owner of subscription {self.account.id} for the role {role}.",
             404: "Check the subscription.",
         }
 
