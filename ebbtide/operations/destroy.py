@@ -24,7 +24,7 @@ from ebbtide.operations.orphans import idle_cost
 from ebbtide.operations.stack import Stack, narration
 from ebbtide.operations.state import DeletedClusters, State
 from ebbtide.operations.work import Work
-from ebbtide.text import bound, command_line, several
+from ebbtide.text import and_list, bound, command_line, several
 from ebbtide.values import clock
 
 
@@ -405,10 +405,17 @@ def _ends(work: Sequence[Work], data: str) -> str:
 
 def protected(name: str, config_file: str, state: State) -> str:
     """Return the message for protected resources: reason and fix."""
-    resources = ", ".join(state.protected)
+    resources = f"{and_list(state.protected)} of stack {name} {'are' if state.protected[1:] else 'is'}"
     again = command_line("destroy", name, "--confirm-name", name)
+    if state.adopted:
+        undo = command_line("adopt", name, "--undo")
+        return (
+            f"Nothing was changed: {resources} protected, and {and_list(state.adopted)} existed before the "
+            f"stack. To keep what is adopted, take it out of the state first: {undo}. To delete it, too, "
+            f"confirm with the stack's name: {again}."
+        )
     return (
-        f"Nothing was changed: {resources} of stack {name} is protected, since the cluster has no lifetime. "
+        f"Nothing was changed: {resources} protected, since the cluster has no lifetime. "
         f"Confirm with its name: {again}. Or write a `lifetime` in {config_file}, such as "
         f"`lifetime: {{hours: 1}}`, run `pulumi up --stack {name}`, then destroy it."
     )

@@ -117,6 +117,15 @@ def test_what_is_guarded() -> None:
     assert destroy.refused("prod", ["no such provider"]).endswith("stack prod.\nno such provider")
 
 
+def test_what_is_adopted_may_stay() -> None:
+    """The way that keeps adopted resources in the cloud is named before the one that deletes them."""
+    state = replace(STATE, protected=("train", "data"), adopted=("train",))
+    message = destroy.protected("prod", "Pulumi.prod.yaml", state)
+    assert message.startswith("Nothing was changed: train and data of stack prod are protected, and train ")
+    assert message.index("adopt prod --undo") < message.index("--confirm-name prod")
+    assert "lifetime" not in message
+
+
 def test_what_remains() -> None:
     """Remaining buckets and disks are named; without any there is no message."""
     volume = Volume(name="pvc-1", disk="pd-1", size="10Gi", claim="research/data", retained=True)
