@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from ebbtide.declaration.catalog.locations import Locations, Region
-from ebbtide.declaration.catalog.machines import Machine, find_machine
+from ebbtide.declaration.catalog.machines import Machine, find_machine, spelled
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
@@ -51,6 +51,8 @@ def add_machines(store: Store, machines: Iterable[Machine]) -> None:
 
 
 def machine_of(store: Store, cloud: CloudKind, name: str) -> Machine | None:
-    """Return the machine type of a cloud with exactly that name; None if it has none."""
+    """Return the machine type of a cloud with that name, for which Azure ignores case; None if it has
+    none."""
+    name = spelled(name)
     added = None if (known := find_machine(cloud, name)) else store.get(REGIONS, f"{cloud}/machines/{name}")
     return replace(Machine(**added.state), cloud=cloud) if added else known

@@ -12,24 +12,20 @@ from ebbtide.analysis.adopting import sources
 from ebbtide.operations.adopted_resources import ALLOWED
 from ebbtide_rehearsal.cloud import existing
 from rehearsal.tests.engine.sites import Site, site_on
-from tests.unit.adopting import aks_shapes, gke_shapes
+from rehearsal.tests.unit.test_adopted_shapes import CASES, MACHINES, SHAPES
 from tests.unit.adopting.gke_shapes import Document
 
 pytestmark = pytest.mark.engine
 
-
-def _without_drivers(documents: list[Document]) -> list[Document]:
-    """Documents whose GPU pools need no DaemonSet, which the fake API server could not create."""
-    return json.loads(json.dumps(documents).replace('"Install"', '"None"'))
-
-
-_SHAPES: Final[dict[str, list[Document]]] = {
-    **{f"gke {shape.__name__}": [shape()] for shape in gke_shapes.SHAPES},
-    **{f"aks {name}": _without_drivers(getattr(aks_shapes, name)) for name in aks_shapes.SHAPES},
-}
-_ALWAYS: Final = ("gke research whole", "aks VERIFIED whole")
-_CASES: Final = [f"{shape} {level}" for shape in _SHAPES for level in ("whole", "pools")]
-_MACHINES: Final = {"gke": "n2-standard-4", "aks": "Standard_D4s_v5"}
+_ALWAYS: Final = ("gke research pools", "aks CILIUM whole")
+"""Pools without a Workload Identity of their cluster; a cluster that has a pool among its own inputs, and
+others beside it."""
+_PLAIN: Final = ("gke research plain", "aks CILIUM plain")
+"""Whole clusters that `pulumi up` imports and updates at once."""
+_CASES: Final = [
+    *(case for case in CASES if "kueue" not in case),
+    *_PLAIN,
+]  # there is no Kueue to compare with
 
 
 @pytest.fixture
@@ -76,14 +72,18 @@ def test_a_public_shape(site: Site, case: str) -> None:
     """The import changes nothing, the first update replaces nothing, and the second has no change; a label
     and a pool are the only changes of the next; after an undo, a destroy keeps what was adopted."""
     cloud, name, level = case.split()
-    _adopted(site, _SHAPES[f"{cloud} {name}"], *(["--pools-only"] if level == "pools" else []))
+    _adopted(site, SHAPES[f"{cloud} {name}"], *(["--pools-only"] if level == "pools" else []))
     before = _cloud(site)
-    _done(site, "adopt", "--into-state")
-    assert {key: item for key, item in _cloud(site).items() if key in before} == before
+    if case not in _PLAIN:
+        _done(site, "adopt", "--into-state")
+        assert {key: item for key, item in _cloud(site).items() if key in before} == before
     plan = json.loads(site.terminal.run("pulumi preview --stack dev --json"))
     assert {step["op"] for step in plan["steps"]} <= {*ALLOWED, "create"}, plan["steps"]
 
-    _done(site, "up")
+    if case in _PLAIN:
+        site.terminal.run("pulumi up --stack dev --yes --skip-preview")
+    else:
+        _done(site, "up")
     assert "Stack dev: no change." in _done(site, "up")
     updated = _cloud(site)
     assert updated.keys() >= before.keys()
@@ -91,7 +91,7 @@ def test_a_public_shape(site: Site, case: str) -> None:
     declared = site.declared()
     *_, changed = declared["pools"]
     changed["labels"] = {**changed.get("labels", {}), "stage": "two"}
-    declared["pools"].append({"name": "added", "machine": _MACHINES[cloud], "nodes": {"max": 1}})
+    declared["pools"].append({"name": "added", "machine": MACHINES[cloud], "nodes": {"max": 1}})
     _declare(site, declared)
     _done(site, "up")
     after = _cloud(site)
@@ -100,5 +100,10 @@ def test_a_public_shape(site: Site, case: str) -> None:
 
     assert "is protected" in _done(site, "destroy", status=2)
     _done(site, "adopt", "--undo")
+    if case in _PLAIN:
+        again = _done(site, "up")
+        assert ("adopted: " in again, "created: " in again) == (True, False), again
+        assert _cloud(site) == after
+        _done(site, "adopt", "--undo")
     _done(site, "destroy")
     assert _cloud(site).keys() == before.keys()

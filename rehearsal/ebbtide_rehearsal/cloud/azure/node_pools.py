@@ -137,11 +137,11 @@ def _count_is_set(pool: PoolRequest) -> str | None:
 def _size_is_sold(pool: PoolRequest) -> str | None:
     size = str(pool.properties["vmSize"])
     machine_type, known = machine(pool.cloud.store, size), locations(pool.cloud.store, CloudKind.AKS)
-    offering = known.offering(machine_type.family, "") if machine_type else None
     region = str(pool.location).replace(" ", "").lower()
-    is_here = offering is None or known.offers(offering, region, size)
-    if machine_type is not None and is_here:
-        return None
+    if machine_type is not None:
+        offering = known.offering(machine_type.family, "")
+        if offering is None or known.offers(offering, region, machine_type.name):
+            return None
     return refused(
         "BadRequest",
         f"The VM size of {size} is not allowed in your subscription in location '{pool.location}'. For more "
