@@ -423,3 +423,9 @@ def is_refused(token: str, change: FieldChange) -> bool:
     if change.new is None or not any(is_within(path, item) for item in fixed):
         return False
     return change.old is not None or change.new != constraints_of(token).fills.get(path)
+
+
+def is_kept(token: str, change: FieldChange) -> bool:
+    """Return whether a value stays because the program omits it: the import forgets it, and AKS keeps what
+    an update omits."""
+    return token in (CLUSTER, AGENT_POOL) and change.new is None

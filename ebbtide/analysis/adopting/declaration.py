@@ -137,6 +137,9 @@ def existing_fields(cloud: Fields, name: str) -> Fields:
     keys = cast("Fields", cloud.get("keys") or {})
     if keys.get("disks"):
         fields["keys"] = {"disks": keys["disks"], "grant": False}
+    subnet = cast("Fields", cloud.get("network") or {}).get("subnet")
+    if subnet and cloud["kind"] == CloudKind.AKS.value:
+        fields["network"] = {"subnet": subnet}  # of new pools, too: AKS wants all in one network
     return fields | {"existing": {"name": name}}
 
 

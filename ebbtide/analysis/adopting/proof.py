@@ -376,6 +376,7 @@ def _settled(draft: _Draft, change: Change) -> Change:
         for item in change.fields
         if not _is_default(change.resource.type, item)
     ]
+    fields = [item for item in fields if item.replaces or not azure.is_kept(change.resource.type, item)]
     found = draft.read.get(_key(change.new))
     written = _written_pool(draft, change.new)
     if found and written and _taints(found) == _taints(written):

@@ -94,6 +94,15 @@ def test_the_owners_device_plugin_stays_the_only_one() -> None:
     assert [name for _, name in adoption.created if "device-plugin" in name] == []
 
 
+def test_new_pools_are_in_the_owners_subnet() -> None:
+    """Pools of a cluster that stays with its owner keep their subnet and version: no update is listed that
+    removes them."""
+    adoption = adopted(shapes.CILIUM, pools_only=True)
+    subnet = found(shapes.CILIUM).pools[0].inputs["vnetSubnetID"]
+    assert adoption.declaration["cloud"]["network"] == {"subnet": subnet}
+    assert [row.path for row in adoption.updates if row.new is None] == []
+
+
 def test_a_spot_pool_is_declared_without_what_aks_adds() -> None:
     """The label and the taint of spot nodes follow from the capacity; a cluster without Entra ID stays with
     its owner, and so does its system pool."""
