@@ -310,7 +310,7 @@ TAINTS_OF_A_FLAVOR = most(f"kubernetes:{API_VERSION}:ResourceFlavor", "spec.node
 """Kueue's limit for the taints of a flavor, and for its tolerations."""
 
 _EMPTY_MIB = 160
-_JOB_KIB = 40
+_JOB_KIB = 44
 _LARGE_JOB_KIB = 190
 _LEAST_LIMIT_MIB = 512
 """The chart's limit."""
@@ -325,12 +325,19 @@ def kueue_memory(cluster: Cluster) -> tuple[int, int]:
     """Return the memory that Kueue's controller requests, and its limit, in MiB.
 
     The request holds as many pending Jobs as the tenants may have, if their pods have one container: Kueue
-    0.19.2 takes 141 MB without Jobs, and 331 MB with 4,931 such Jobs (measured, 2026-11). The limit holds as
-    many large ones: 512 MiB were too little for about 2,000 Workloads (marin-community/marin, PR 7502).
+    0.19.2 takes 138 MiB without Jobs, and 347 MiB with 5,000 such Jobs. The limit holds as many large ones:
+    643 MiB with 3,000 Jobs of four containers and 18 kB (measured in rehearsals, 2026-11); 512 MiB were too
+    little for about 2,000 Workloads (marin-community/marin, PR 7502).
     """
-    jobs = pending_jobs(cluster)
-    request, limit = (_in_steps(_EMPTY_MIB + jobs * size / 1024) for size in (_JOB_KIB, _LARGE_JOB_KIB))
+    request, limit = kueue_mib(pending_jobs(cluster))
     return max(round(Kueue.spec.footprint.requests.memory_mib), request), max(_LEAST_LIMIT_MIB, limit)
+
+
+def kueue_mib(jobs: int) -> tuple[int, int]:
+    """Return the memory of Kueue's controller in MiB with a number of pending Jobs: of one container, and of
+    several."""
+    request, limit = (_in_steps(_EMPTY_MIB + jobs * size / 1024) for size in (_JOB_KIB, _LARGE_JOB_KIB))
+    return request, limit
 
 
 def _in_steps(mib: float) -> int:
