@@ -54,6 +54,7 @@ class IdentityArgs:
         resource_group: name of that group.
         subscription: subscription id, part of the ids of role definitions.
         subnet: resource id of the nodes' subnet; None for AKS's own, on which AKS grants the role itself.
+        pool_subnets: resource ids of the subnets that pools have of their own.
         reservations: resource ids of the pools' capacity reservation groups.
         dns_zone: resource id of the declared private DNS zone of a private cluster, if any.
     """
@@ -63,6 +64,7 @@ class IdentityArgs:
     location: str
     subscription: str
     subnet: pulumi.Input[str] | None
+    pool_subnets: tuple[str, ...] = ()
     reservations: tuple[str, ...] = ()
     dns_zone: str | None = None
     keys: AksKeys = field(default_factory=AksKeys)
@@ -73,7 +75,7 @@ class Identity(pulumi.ComponentResource):
     """A user-assigned identity for the control plane, with grants that are created before the cluster.
 
     A system-assigned identity is created with the cluster, too late for the grant on the cluster's subnet.
-    Grants: Network Contributor on the subnet (azure-aks-docs, concepts-network-cni-overview, 2026), and for a
+    Grants: Network Contributor on subnets (azure-aks-docs, concepts-network-cni-overview, 2026), and for a
     pool on reserved capacity, Contributor on the resource group of the reservations
     (use-capacity-reservation-groups, 2026-05; effective after up to an hour, according to that page). For a
     declared private DNS zone: Private DNS Zone Contributor on it, and Network Contributor on the network
@@ -100,6 +102,10 @@ class Identity(pulumi.ComponentResource):
         scopes: list[tuple[str, pulumi.Input[str], str]] = []
         if args.subnet is not None:
             scopes.append((f"{name}-subnet", args.subnet, NETWORK_CONTRIBUTOR))
+        scopes += [
+            (f"{name}-subnet-{subnet.rpartition('/')[2]}", subnet, NETWORK_CONTRIBUTOR)
+            for subnet in args.pool_subnets
+        ]
         scopes += [
             (f"{name}-reservations{group.replace('/', '-')}", group, CONTRIBUTOR)
             for group in reservation_groups(args.reservations)

@@ -186,7 +186,7 @@ def pool_inputs(pool: ResolvedPool, *, subnet: pulumi.Input[str] | None, labels:
     """Return the inputs of an agent pool.
 
     Args:
-        subnet: resource id of the nodes' subnet; None for AKS's own.
+        subnet: resource id of the subnet of pools without their own; None for AKS's own.
         labels: billing labels, which Azure calls tags.
     """
     derived = pool.labels_and_taints
@@ -207,7 +207,7 @@ def pool_inputs(pool: ResolvedPool, *, subnet: pulumi.Input[str] | None, labels:
         "gpu_profile": _driver(pool),
         "gpu_instance_profile": pool.accelerator.gpu_instance_profile if pool.accelerator else None,
         "enable_node_public_ip": False,
-        "vnet_subnet_id": subnet,
+        "vnet_subnet_id": pool.subnet or subnet,
         "max_pods": pool.max_pods_per_node,
         "node_labels": dict(derived.labels),
         "node_taints": [str(taint) for taint in derived.taints] or None,
@@ -287,7 +287,7 @@ POOLS: Final = ImmutableInputs(
     cloud=CloudKind.AKS,
     name="agentPoolName",
     resource="azure-native:containerservice:AgentPool",
-    own={"vnetSubnetID": "cloud.network", "osType": "", "type": "", "enableNodePublicIP": ""},
+    own={"osType": "", "type": "", "enableNodePublicIP": ""},
     noted=(
         "enableEncryptionAtHost",
         "enableUltraSSD",

@@ -150,6 +150,7 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
                 location=cloud.location,
                 subscription=cloud.subscription,
                 subnet=network.subnet,
+                pool_subnets=_pool_subnets(declaration, cloud),
                 reservations=_reservations(declaration),
                 dns_zone=_dns_zone(cloud),
                 keys=cloud.keys,
@@ -262,6 +263,13 @@ def _dns_zone(cloud: Aks) -> str | None:
     """Return the resource id of the declared private DNS zone; None if AKS creates one, or there is none."""
     zone = cloud.access.private_dns_zone
     return zone if cloud.access.private and zone.startswith("/") else None
+
+
+def _pool_subnets(declaration: Declaration, cloud: Aks) -> tuple[str, ...]:
+    """Return the subnets of pools other than the cluster's, each once; Azure compares ids without case."""
+    subnets = {pool.subnet.lower(): pool.subnet for pool in declaration.pools if pool.subnet}
+    subnets.pop((cloud.network.subnet or "").lower(), None)
+    return tuple(subnets.values())
 
 
 def _reservations(declaration: Declaration) -> tuple[str, ...]:

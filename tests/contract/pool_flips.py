@@ -2,7 +2,18 @@
 
 from typing import Any
 
-from tests.contract.flips import AKS_CPU, AKS_SPOT, GKE_CPU, GKE_EXISTING, GKE_GPU, GKE_SPOT, Flip, flip, work
+from tests.contract.flips import (
+    AKS_CPU,
+    AKS_SPOT,
+    GKE_CPU,
+    GKE_EXISTING,
+    GKE_GPU,
+    GKE_SPOT,
+    Flip,
+    flip,
+    with_value,
+    work,
+)
 from tests.declarations import AKS, GKE, Declaration, changed, only
 
 GKE_QUEUED = only(GKE, machine="a2-highgpu-1g", capacity="queued")
@@ -155,6 +166,10 @@ GKE_POOL = [
     work("Pool.auto_repair", GKE_CPU, "autoRepair", False),  # noqa: FBT003 - a value of the declaration
     flip("Pool.auto_upgrade", GKE_EXISTING, "pools.0.autoUpgrade", False),  # noqa: FBT003 - a value of the declaration
 ]
+_SUBNETS = (
+    "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/net/providers"
+    "/Microsoft.Network/virtualNetworks/theirs/subnets/"
+)
 AKS_POOL = [
     work("Pool.name", AKS_SPOT, "name", "other"),
     work("Pool.machine", AKS_CPU, "machine", "Standard_D16s_v5"),
@@ -191,6 +206,12 @@ AKS_POOL = [
     work("Pool.labels", AKS_CPU, "labels", {"tier": "gold"}),
     work("Pool.taints", AKS_CPU, "taints", [{"key": "lab"}]),
     work("Pool.max_pods_per_node", AKS_CPU, "maxPodsPerNode", 32),
+    work(
+        "Pool.subnet",
+        with_value(AKS_CPU, "cloud.network", {"subnet": _SUBNETS + "nodes"}),
+        "subnet",
+        _SUBNETS + "gpus",
+    ),
     work("Pool.overrides", AKS_CPU, "overrides", {"enableFIPS": True}),
     work("Upgrade.max_surge", AKS_CPU, "upgrade", {"maxSurge": "33%"}),
     work("Upgrade.max_unavailable", AKS_CPU, "upgrade", {"maxUnavailable": "50%"}),

@@ -410,7 +410,7 @@ def _separated(recording: Recording) -> Iterator[Resource]:
             )
 
 
-_FIXED: Final = frozenset({*field_by_input(CloudKind.AKS, "fixed"), "vnetSubnetID", "osType", "type"})
+_FIXED: Final = frozenset({*field_by_input(CloudKind.AKS, "fixed"), "osType", "type"})
 _FIXED_OF_CLUSTER: Final = frozenset({"apiServerAccessProfile.enablePrivateCluster"})
 
 

@@ -44,10 +44,13 @@ def read_pool(resource: FoundResource, cloud: CloudKind, location: str, zones: S
     inputs = Inputs(resource.inputs)
     if cloud is CloudKind.GKE:
         return gke.read_pool(inputs, location, default_zones=tuple(zones), cluster="")
-    return aks.read_pool(inputs, location, name=resource.name, cluster="")
+    subnet = inputs.text("vnetSubnetID") or None
+    return aks.read_pool(inputs, location, name=resource.name, cluster="", subnet=subnet)
 
 
-def pool_fields(pool: RecordedPool, *, is_system: bool, cluster: FoundResource, addons: Addons) -> Fields:
+def pool_fields(
+    pool: RecordedPool, *, is_system: bool, cluster: FoundResource, cloud: Fields, addons: Addons
+) -> Fields:
     """Return the declaration of a pool.
 
     Args:
@@ -55,6 +58,7 @@ def pool_fields(pool: RecordedPool, *, is_system: bool, cluster: FoundResource, 
         addons: the declared add-ons, from which defaults follow.
         is_system: whether it is the system pool.
         cluster: its cluster, for the defaults that it has for its pools.
+        cloud: the declared cloud, whose subnet pools have by default.
     """
     fields: Fields = {"name": pool.name}
     if is_system:
@@ -68,6 +72,8 @@ def pool_fields(pool: RecordedPool, *, is_system: bool, cluster: FoundResource, 
     fields["taints"] = _written(pool.taints or ())
     if pool.site.cloud is CloudKind.GKE:
         fields = _without_cluster_defaults(fields, pool.site, cluster)
+    if fields.get("subnet") == cloud.get("network", {}).get("subnet"):
+        fields.pop("subnet", None)
     shortest = pruned(fields, lambda candidate: _resolved(candidate, pool.site, addons))
     return shorthand(shortest)
 

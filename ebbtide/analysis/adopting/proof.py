@@ -189,7 +189,9 @@ def _draft(found: Found, top: Fields, cloud: Fields, *, pools_only: bool) -> _Dr
             continue
         try:
             is_system = not pools_only and name == system
-            pools[name] = writer.pool_fields(pool, is_system=is_system, cluster=cluster, addons=addons)
+            pools[name] = writer.pool_fields(
+                pool, is_system=is_system, cluster=cluster, cloud=cloud, addons=addons
+            )
         except ValueError as error:
             left_out.append(LeftOut(name=f"pool {name}", reason=_one_line(error)))
     in_order = dict(sorted(pools.items(), key=lambda item: item[0] != system))
@@ -320,7 +322,7 @@ def _keep_with_owner(draft: _Draft, reason: str) -> None:
             draft.leave(resource.name, _OF_OWNER)
     for name in draft.pools:
         draft.pools[name] = writer.pool_fields(
-            draft.read[name], is_system=False, cluster=cluster, addons=draft.addons
+            draft.read[name], is_system=False, cluster=cluster, cloud=draft.cloud, addons=draft.addons
         )
 
 

@@ -331,6 +331,17 @@ class Pool(Declared):
     ] = default(())
     """GKE: network tags of the nodes besides the cluster's (`cloud.networkTags`), for firewall rules and
     routes."""
+    subnet: Annotated[
+        Name | None,
+        aks_fixed("vnetSubnetID"),
+        only_aks(
+            "Pools of a GKE cluster share its subnet, unless it has additional ones.",
+            "Remove subnet, or write an additional one under overrides: {networkConfig: {subnetwork: …}}.",
+            "GKE docs, multi-subnet-clusters (2026)",
+        ),
+    ] = None
+    """AKS: resource id of an existing subnet for the pool's nodes, in the network of `cloud.network.subnet`.
+    Default: that subnet. Fixed when the pool is created."""
     max_pods_per_node: Annotated[Positive | None, gke_fixed("maxPodsPerNode"), aks_fixed("maxPods")] = None
     """Maximum number of pods on a node. Default: the cloud's own."""
     compact: Annotated[

@@ -339,11 +339,20 @@ def _gke(cloud: Gke, store: Store, clusters: Clusters) -> str | None:
     return seed_gke(store, clusters, project=cloud.project, location=cloud.location, name=name)
 
 
+_SUBNETS_OF_POOLS: Final = "172.20.{}.0/24"
+"""Ranges of existing subnets, which a declaration does not have."""
+
+
 def _aks(declaration: Cluster, cloud: Aks, store: Store, clusters: Clusters) -> str | None:
     """Create the existing resources of a declaration for AKS; return the id of its existing cluster."""
     network = cloud.network
     if network.subnet:
         seed_subnet(store, clusters, network.subnet, location=cloud.location, prefix=network.nodes)
+    subnets = dict.fromkeys(pool.subnet for pool in declaration.pools if pool.subnet)
+    for number, subnet in enumerate(subnets):
+        if subnet != network.subnet:
+            range_ = _SUBNETS_OF_POOLS.format(number)
+            seed_subnet(store, clusters, subnet, location=cloud.location, prefix=range_)
     if cloud.existing is None:
         return None
     return seed_aks(

@@ -220,13 +220,24 @@ def test_pools_that_cannot_be_declared_are_left_out(changes: Document, reason: s
     assert reason in part.reason
 
 
-def test_a_change_that_aks_refuses_leaves_the_pool_out() -> None:
-    """AKS moves no pool to another subnet, which azure-native would send as an update."""
+@pytest.mark.parametrize("pools_only", [False, True])
+def test_a_pool_keeps_its_own_subnet(*, pools_only: bool) -> None:
+    """A subnet beside the cluster's is declared, since AKS moves no pool to another one."""
     other = shapes.pool("other", "Standard_D4ds_v5", vnetSubnetId=f"{shapes.SUBNET}-2")
-    adoption = adopted(_research(other))
+    adoption = adopted(_research(other), pools_only=pools_only)
+    subnets = {pool["name"]: pool.get("subnet") for pool in adoption.declaration["pools"]}
+    assert subnets["other"] == f"{shapes.SUBNET}-2"
+    assert subnets.get("system") is None
+    assert not [part for part in adoption.left_out if part.name == "pool other"]
+
+
+def test_a_change_that_aks_refuses_leaves_the_pool_out() -> None:
+    """AKS moves no pool to another network, which azure-native would send as an update."""
+    moved = shapes.SUBNET.replace("/virtualNetworks/", "/virtualNetworks/other-")
+    adoption = adopted(_research(shapes.pool("other", "Standard_D4ds_v5", vnetSubnetId=moved)))
     (part,) = adoption.left_out
     assert part.name == "pool other"
-    assert "vnetSubnetID" in part.reason
+    assert "another network" in part.reason
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.rules.rule import (
     NO_CLUSTER,
+    NO_POOL,
     Severity,
     cluster_rule,
     pools_of,
@@ -175,6 +176,39 @@ def _managed(cluster: Cluster) -> Iterator[Fault]:
             NO_CLUSTER,
             "Write system or none, or remove managed.",
         )
+
+
+@cluster_rule(
+    "subnets of pools in one network",
+    "azure-aks-docs create-node-pools.md (2026): subnets of node pools are in one virtual network",
+    CloudKind.AKS,
+)
+def _subnets_of_pools(cluster: Cluster) -> Iterator[Fault]:
+    cloud = cluster.cloud
+    if not isinstance(cloud, Aks):
+        return
+    for pool in pools_of(cluster):
+        subnet, network = pool.pool.subnet, cloud.network.subnet
+        if subnet is None or "/subnets/" not in subnet:
+            continue
+        if network is None and cloud.existing is None:
+            yield Fault(
+                pool.at("subnet"),
+                "The network is created with the cluster, and this subnet is in another one.",
+                NO_CLUSTER,
+                f"Write a subnet of the same network under {_PATH}.subnet, or remove subnet.",
+            )
+        elif network is not None and _vnet(subnet) != _vnet(network):
+            yield Fault(
+                pool.at("subnet"),
+                f"The subnet is in another network than {_PATH}.subnet.",
+                NO_POOL,
+                f"Write a subnet of {network.partition('/subnets/')[0]}.",
+            )
+
+
+def _vnet(subnet: str) -> str:
+    return subnet.lower().partition("/subnets/")[0]
 
 
 @cluster_rule("no overlapping ranges", _CIDR_SOURCE)

@@ -90,7 +90,6 @@ _GKE_POOL: Final = {
 
 _AKS_POOL: Final = field_by_input(CloudKind.AKS) | _rows(
     cloud=("resourceName", "resourceGroupName"),
-    cloud__network=("vnetSubnetID",),
     cloud__kubernetesVersion=("orchestratorVersion",),
     owner=tuple(f"tags.{label}" for label in BILLING),
 )

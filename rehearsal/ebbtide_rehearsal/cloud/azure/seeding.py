@@ -111,7 +111,7 @@ def seed_subnet(store: Store, clusters: Clusters, subnet: str, *, location: str,
         clusters: control planes.
         subnet: resource id of the subnet.
         location: region.
-        prefix: address range of the subnet and of its network.
+        prefix: address range of the subnet, and of its network if that does not exist.
     """
     group, network = ids.group_of(subnet), network_of(subnet)
     subscription = subnet.split("/")[2]
@@ -120,6 +120,7 @@ def seed_subnet(store: Store, clusters: Clusters, subnet: str, *, location: str,
     _seed(azure, store, _GROUP, ids.last(group), within)
     space = {"virtualNetworkName": ids.last(network), "addressSpace": {"addressPrefixes": [prefix]}}
     _seed(azure, store, NETWORK, ids.last(network), {**within, **space})
+    _extend(store, network, prefix)
     own = {
         "resourceGroupName": ids.last(group),
         "virtualNetworkName": ids.last(network),
@@ -127,6 +128,15 @@ def seed_subnet(store: Store, clusters: Clusters, subnet: str, *, location: str,
         "addressPrefix": prefix,
     }
     _seed(azure, store, SUBNET, ids.last(subnet), own)
+
+
+def _extend(store: Store, network: str, prefix: str) -> None:
+    """Add a range to the address space of a network."""
+    found = store.get(AzureProvider.package, network)
+    assert found  # noqa: S101 - it was created just now
+    space = found.state["addressSpace"]
+    prefixes = list(dict.fromkeys([*space["addressPrefixes"], prefix]))
+    store.put(found.having(addressSpace={**space, "addressPrefixes": prefixes}))
 
 
 def _seed(azure: AzureProvider, store: Store, token: str, name: str, inputs: Mapping[str, Any]) -> str:

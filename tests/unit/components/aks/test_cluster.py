@@ -12,7 +12,7 @@ from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import Secret
-from tests.declarations import AKS, changed
+from tests.declarations import AKS, changed, only
 from tests.synth import synth
 
 CLUSTER = "azure-native:containerservice:ManagedCluster"
@@ -570,3 +570,19 @@ def test_storage_accounts_have_the_overrides_of_their_kind() -> None:
     overrides = preview_of(recording).resource_overrides
     assert overrides["resources.fileStorageAccount.sku.name"] == "Premium_ZRS"
     assert overrides["resources.managementPolicy.policy.rules[0].name"] == "old"
+
+
+def test_pools_have_their_own_subnets() -> None:
+    """The control plane's identity may join each of them, before any node does."""
+    declaration = only(AKS, machine="Standard_D8s_v5", subnet=SUBNET.replace("subnets/n", "subnets/gpus"))
+    declaration["cloud"] = declaration["cloud"] | {"network": {"subnet": SUBNET}}
+    recording = synth(declaration)
+    (inline,) = cluster(recording)["agentPoolProfiles"]
+    (leaf,) = recording.of_type("azure-native:containerservice:AgentPool")
+    assert inline["vnetSubnetID"] == SUBNET
+    assert leaf.inputs["vnetSubnetID"] == SUBNET.replace("subnets/n", "subnets/gpus")
+    scopes = {item.inputs["scope"]: item.urn for item in recording.of_type(GRANT)}
+    joined = {scopes[SUBNET], scopes[str(leaf.inputs["vnetSubnetID"])]}
+    (made,) = recording.of_type(CLUSTER)
+    assert joined <= set(made.dependencies) | set(leaf.dependencies)
+    assert joined <= set(leaf.dependencies)

@@ -265,7 +265,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (OLD, {"maxPods": 50}, "maxPodsPerNode (maxPods) from none to 50"),
     (OLD, {"availabilityZones": ["1", "2"]}, "zones (availabilityZones) from none to 1, 2"),
     (OLD, {"gpuProfile": {"driver": "None"}}, "accelerator.driver (gpuProfile) from Install to None"),
-    (OLD, {"vnetSubnetID": "/subscriptions/s/other"}, f"cloud.network (vnetSubnetID) from {SUBNET} to "),
+    (OLD, {"vnetSubnetID": "/subscriptions/s/other"}, f"subnet (vnetSubnetID) from {SUBNET} to "),
     (OLD, {"osType": "Windows"}, "osType from Linux to Windows"),
     (OLD, {"type": "VirtualMachines"}, "type from VirtualMachineScaleSets to VirtualMachines"),
     (OLD, {"enableNodePublicIP": True}, "enableNodePublicIP from false to true"),
