@@ -29,6 +29,7 @@ from ebbtide.declaration.project.source import DECLARATION, stack_file
 from ebbtide.text import did_you_mean, or_list
 
 _OWNER: Final = "ebbtide-owner"
+_EXCEPTIONS: Final = "exceptions"
 _WIDTH: Final = 110
 _AS_ADOPTED: Final = "as it was when the cluster was adopted"
 _CLOUD_FIELDS: Final = {CloudKind.GKE: google.cloud_fields, CloudKind.AKS: azure.cloud_fields}
@@ -266,42 +267,62 @@ def write_files(request: Request, adopted: Adopted) -> tuple[Path, Path]:
     config = _config(document)
     config[DECLARATION] = declaration
     if adopted.exceptions:
-        policy = config.setdefault(KEY, {})
-        policy["exceptions"] = [*policy.get("exceptions", ()), *adopted.exceptions]
+        policy: dict[str, Any] = config.setdefault(KEY, {})
+        policy[_EXCEPTIONS] = [*policy.get(_EXCEPTIONS, ()), *adopted.exceptions]
     document["config"] = config
     file.parent.mkdir(parents=True, exist_ok=True)
     comment = f"# Written by `ebbtide adopt` from {adopted.cluster} in {adopted.place}.\n"
-    changed = {key: config[key] for key in (DECLARATION, KEY) if key in config}
-    edited = _edited(file.read_text("utf-8"), changed) if file.exists() else ""
-    is_whole = yaml.safe_load(edited) == document
+    edited = _edited(file.read_text("utf-8"), config, adopted.exceptions) if file.exists() else ""
+    is_whole = yaml.safe_load(edited) == document  # otherwise the file is not a block, or has anchors
     file.write_text(edited if is_whole else comment + _dumped(document), "utf-8")
     return file, resources
 
 
-def _dumped(document: Mapping[str, Any]) -> str:
+def _dumped(document: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> str:
     return yaml.safe_dump(
         document, sort_keys=False, width=_WIDTH, default_flow_style=None, allow_unicode=True
     )
 
 
-def _edited(text: str, changed: Mapping[str, Any]) -> str:
-    """Return a stack's file with other values in its `config`, and with its other lines and comments as they
-    are; empty if `config` is not a block."""
-    root = cast("Any", yaml.compose(text, yaml.SafeLoader))  # pyright: ignore[reportUnknownMemberType]
-    top = root.value if isinstance(root, yaml.MappingNode) else ()
-    config = next((value for key, value in top if key.value == "config"), None)
-    if not isinstance(config, yaml.MappingNode) or config.flow_style:
+def _edited(text: str, config: Mapping[str, Any], exceptions: Sequence[Mapping[str, str]]) -> str:
+    """Return a stack's file with another declaration and more exceptions of the policy, and with
+    its other lines and comments as they are; empty if `config` is not a block."""
+    old = yaml.safe_load(text) or {}
+    if _config(old).get(DECLARATION) != config[DECLARATION]:
+        text = _with(text, ("config",), DECLARATION, config[DECLARATION])
+    if not exceptions:
+        return text
+    if _block(text, ("config", KEY)) is None:
+        return _with(text, ("config",), KEY, config[KEY])
+    listed = _block(text, ("config", KEY, _EXCEPTIONS))
+    if listed is None:
+        return _with(text, ("config", KEY), _EXCEPTIONS, config[KEY][_EXCEPTIONS])
+    return _replaced(text, _end(listed), _end(listed), listed.start_mark.column, list(exceptions))
+
+
+def _block(text: str, keys: Sequence[str]) -> Any:
+    """Return the node at keys of a YAML text; None unless it and all above it are blocks."""
+    node = cast("Any", yaml.compose(text, yaml.SafeLoader))  # pyright: ignore[reportUnknownMemberType]
+    for key in keys:
+        if not isinstance(node, yaml.MappingNode) or node.flow_style:
+            return None
+        node = next((value for name, value in node.value if name.value == key), None)
+    return node if isinstance(node, yaml.CollectionNode) and not node.flow_style else None
+
+
+def _with(text: str, keys: Sequence[str], key: str, value: Any) -> str:
+    """Return a YAML text with a value in the object at keys; empty if that is not a block."""
+    holder = _block(text, keys)
+    if holder is None:
         return ""
+    spans = {name.value: (name.start_mark.line, _end(node)) for name, node in holder.value}
+    start, end = spans.get(key, (_end(holder), _end(holder)))
+    return _replaced(text, start, end, holder.start_mark.column, {key: value})
+
+
+def _replaced(text: str, start: int, end: int, column: int, value: Any) -> str:
     lines = text.rstrip("\n").splitlines()
-    old = yaml.safe_load(text)["config"]
-    spans = {key.value: (key.start_mark.line, _end(value)) for key, value in config.value}
-    order = sorted(changed, key=lambda key: spans.get(key, (len(lines), 0)), reverse=True)
-    for key in order:
-        if key in old and old[key] == changed[key]:
-            continue
-        start, end = spans.get(key, (_end(config), _end(config)))
-        indent = " " * config.start_mark.column
-        lines[start:end] = textwrap.indent(_dumped({key: changed[key]}), indent).splitlines()
+    lines[start:end] = textwrap.indent(_dumped(value), " " * column).splitlines()
     return "\n".join([*lines, ""])
 
 

@@ -128,6 +128,12 @@ _COMMENTED = """\
 # Of the platform team.
 config:
   gcp:project: acme-ml  # not acme-prod
+  ebbtide:policy:
+    # Agreed with finance.
+    limits: {lifetimeHours: 48}
+    exceptions:
+      # Until the move.
+      - {rule: private-nodes, resource: old, reason: moves in May}
   ebbtide:cluster:
     name: old
     # Of the declaration.
@@ -147,7 +153,7 @@ def test_comments_of_a_stack_file_stay(project: Path, text: str) -> None:
     file.write_text(text)
     _adopt("shared", "--from", "cluster.json", "--overwrite")
     before, after = text.splitlines(), file.read_text().splitlines()
-    kept = before[:3] + before[8 if "ebbtide:cluster" in text else 3 :]
+    kept = before[:9] + before[14 if "ebbtide:cluster" in text else 9 :]
     assert [line for line in after if line in kept] == kept
     config = yaml.safe_load(file.read_text())["config"]
     assert config["ebbtide:cluster"]["name"] == "lab"
