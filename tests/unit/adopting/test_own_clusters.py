@@ -1,10 +1,12 @@
 """Adopting a cluster that Ebbtide created gives back its declaration."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
+from pydantic.alias_generators import to_snake
 
-from ebbtide.analysis.adopting import google
+from ebbtide.analysis.adopting import google, terraform
 from ebbtide.analysis.adopting.found import Found
 from ebbtide.analysis.adopting.proof import adopt
 from ebbtide.analysis.reading.gke import CLUSTER, NODE_POOL
@@ -14,6 +16,14 @@ from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
+from ebbtide.declaration.providers.schema import (
+    Property,
+    alternatives,
+    item_of,
+    properties,
+    properties_of,
+    word,
+)
 from tests.declarations import Declaration, declarations
 from tests.synth import synth
 
@@ -34,6 +44,37 @@ def _found(recording: Recording, project: str) -> Found:
     return Found(cloud=CloudKind.GKE, account=project, resources=resources)
 
 
+def _terraform(found: Found) -> dict[str, Any]:
+    """The state of a Terraform that created the same resources."""
+    resources = [
+        {
+            "mode": "managed",
+            "type": {CLUSTER: "google_container_cluster", NODE_POOL: "google_container_node_pool"}[item.type],
+            "instances": [{"attributes": _attributes(properties(item.type), item.inputs) | {"id": item.id}}],
+        }
+        for item in found.resources
+    ]
+    return {"version": 4, "terraform_version": "1.13.4", "resources": resources}
+
+
+def _attributes(known: Mapping[str, Property], inputs: Any) -> dict[str, Any]:
+    """Attributes in Terraform's form: snake case, an object as a list of one, a list of objects named in the
+    singular."""
+    attributes: dict[str, Any] = {}
+    for name, value in inputs.items():
+        hint = alternatives(known[name].hint)[0]
+        snake = to_snake(name)
+        match word(hint):
+            case "object":
+                attributes[snake] = [_attributes(properties_of(hint), value)]
+            case "list" if word(item := alternatives(item_of(hint))[0]) == "object":
+                own = [_attributes(properties_of(item), one) for one in value]
+                attributes[snake.removesuffix("s")] = own
+            case _:
+                attributes[snake] = value
+    return attributes
+
+
 def _facts(pool: ResolvedPool) -> dict[str, Any]:
     derived = pool.labels_and_taints
     fields = {name: getattr(pool, name) for name in Pool.model_fields if name not in _NOT_FOUND}
@@ -49,6 +90,11 @@ def _check(written: Declaration) -> None:
     project = written["cloud"]["project"]
     recording = synth(written)
     found = _found(recording, project)
+    state = terraform.read(_terraform(found), "terraform.tfstate")
+    assert state is not None
+    assert {item.id: item.inputs for item in state.resources} == {
+        item.id: item.inputs for item in found.resources
+    }
     top = {"name": written["name"], "owner": written["owner"]}
     adoption = adopt(found, top, google.cloud_fields(found), synth, pools_only=False)
     assert adoption.left_out == ()
@@ -72,6 +118,7 @@ def _check(written: Declaration) -> None:
 )
 @given(declarations("gke"))
 def test_own_clusters_are_declared_again(declaration: Declaration) -> None:
-    """Every pool but queued ones, which need Kueue, is resolved as before, and an update changes nothing."""
+    """Every pool but queued ones, which need Kueue, is resolved as before, and an update changes nothing; a
+    Terraform state of the same cluster is read as the same."""
     pools = [pool for pool in declaration["pools"] if "queued" not in str(pool.get("capacity"))]
     _check({**{key: value for key, value in declaration.items() if key != "lifetime"}, "pools": pools})
