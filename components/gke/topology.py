@@ -141,9 +141,14 @@ def _own(name: str, declaration: Declaration, cloud: Gke, parent: Topology) -> _
         NetworkArgs(name=declaration.name, region=declaration.site.region, network=cloud.network),
         inside,
     )
-    identity = Identity(
-        f"{name}-identity", IdentityArgs(name=declaration.name, project=cloud.project), inside
+    accounts = [pool.service_account for pool in declaration.pools]
+    identity = (
+        # Of an adopted cluster, every pool has an account, with its owner's grants.
+        None
+        if all(accounts)
+        else Identity(f"{name}-identity", IdentityArgs(name=declaration.name, project=cloud.project), inside)
     )
+    node_account = identity.email if identity else pulumi.Output.from_input(accounts[0] or "")
     grants = key_grants(name, cloud, inside)
     cluster = Cluster(
         f"{name}-cluster",
@@ -151,7 +156,7 @@ def _own(name: str, declaration: Declaration, cloud: Gke, parent: Topology) -> _
             declaration=declaration,
             cloud=cloud,
             network=network,
-            node_account=identity.email,
+            node_account=node_account,
             labels=parent.labels,
             depends_on=(*grants.secrets, *grants.disks) if grants else (),
         ),
@@ -163,8 +168,8 @@ def _own(name: str, declaration: Declaration, cloud: Gke, parent: Topology) -> _
         cluster_name=cluster.cluster_name,
         kubeconfig=own_kubeconfig(cluster, private=cloud.access.private),
         cluster=cluster,
-        node_account=identity.email,
-        depends_on=(*network.egress, *identity.grants),
+        node_account=node_account,
+        depends_on=(*network.egress, *(identity.grants if identity else ())),
         key_grants=grants,
     )
 

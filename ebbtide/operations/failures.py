@@ -272,9 +272,16 @@ _CAUSES: Final = (
         "the team to use it as it is, or choose another name.",
     ),
     _Cause(
+        "RoleAssignmentExists",
+        "The role is assigned already, as by a stack whose state is lost. Delete the assignment, whose id "
+        "the message has (`az role assignment delete --ids SCOPE/providers/Microsoft.Authorization/"
+        "roleAssignments/ID`), and run the same command again, which assigns it anew.",
+    ),
+    _Cause(
         "already ?exists|Error 409",
-        "It exists in the cloud but not in the stack. Delete it there, declare another name, or adopt it "
-        "with `pulumi import`.",
+        "It exists in the cloud but not in the stack. To adopt it, add its type, name and id to the file "
+        "that `adopt` names in the declaration, as `ebbtide adopt` writes it. Otherwise delete it there, or "
+        "declare another name.",
     ),
 )
 """Patterns of error messages with advice, the most specific first. Sources: the errors that the rehearsal's

@@ -3,11 +3,14 @@
 import json
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from ebbtide_rehearsal.cloud import existing
+from ebbtide_rehearsal.cloud.azure.identities import ASSIGNMENT
+from ebbtide_rehearsal.cloud.gcp.request import CLUSTER
+from ebbtide_rehearsal.cloud.rest import azure, google_clusters
 from rehearsal.tests.engine.sites import Site, as_of_others, site_on
 from tests.declarations import Declaration, pool
 
@@ -122,3 +125,44 @@ def test_pools_of_a_foreign_cluster(gke: Site) -> None:
     status, out = gke.run("destroy")
     assert status == 0, out
     assert _cloud(gke).keys() == before.keys()
+
+
+_DESCRIBED: Final = {"gke": (CLUSTER, google_clusters.described), "aks": (azure.CLUSTER, azure.described)}
+
+
+@pytest.fixture
+def lost(tmp_path: Path, cloud: str, request: pytest.FixtureRequest) -> Generator[Site]:
+    """A cluster of a stack whose state and file are lost, and the description of the cluster."""
+    for site in site_on(cloud, tmp_path, request):
+        assert site.up()[0] == 0
+        token, described = _DESCRIBED[cloud]
+        (cluster,) = (item for item in site.store.resources() if item.type == token)
+        (site.terminal.root / "cluster.json").write_text(json.dumps(described(site.store, cluster)))
+        site.terminal.run("pulumi stack rm dev --force --yes && pulumi stack init dev")
+        yield site
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("cloud", ["gke", "aks"])
+def test_the_cluster_of_a_lost_stack(lost: Site, cloud: str) -> None:
+    """Accounts and grants of the nodes are neither created again nor taken away by a destroy after an undo; a
+    role assignment that Azure refuses is named with what to do."""
+    status, out = lost.run("adopt", "--from", "cluster.json", "--overwrite", confirmed=False)
+    assert status == 0, out
+    before = _cloud(lost)
+    status, out = lost.run("adopt", "--into-state")
+    if cloud == "aks":
+        assert (status, "az role assignment delete --ids" in out) == (1, True), out
+        for item in lost.store.resources("azure-native", ASSIGNMENT):
+            if "/managedClusters/" in item.id:
+                lost.store.remove("azure-native", item.id)
+        status, out = lost.run("adopt", "--into-state")
+    assert status == 0, out
+    assert lost.up()[0] == 0
+    assert "Stack dev: no change." in lost.up()[1]
+    lasting = {id_ for id_ in before if "/roleAssignments/" not in id_}
+    assert {id_ for id_ in _cloud(lost) if "/roleAssignments/" not in id_} == lasting
+    for words in (("adopt", "--undo"), ("destroy",)):
+        status, out = lost.run(*words)
+        assert status == 0, out
+    assert _cloud(lost).keys() >= lasting

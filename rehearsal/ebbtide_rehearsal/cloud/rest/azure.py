@@ -258,7 +258,7 @@ _CLUSTER: Final = (
     r"(?P<cluster>/subscriptions/(?P<subscription>[^/]+)/resourceGroups/[^/]+/providers"
     r"/Microsoft\.ContainerService/managedClusters/[^/]+)"
 )
-_TYPE: Final = "azure-native:containerservice:ManagedCluster"
+CLUSTER: Final = "azure-native:containerservice:ManagedCluster"
 _MAINTENANCE: Final = "azure-native:containerservice:MaintenanceConfiguration"
 _SETS: Final = "VirtualMachineScaleSets"
 _TRACKED: Final = frozenset({"location", "tags", "identity", "sku"})
@@ -276,6 +276,19 @@ def _managed(resource: Resource, state: Mapping[str, Any]) -> Mapping[str, Any]:
         **{key: value for key, value in known.items() if key in _TRACKED},
         "properties": {key: value for key, value in known.items() if key not in (*in_id, *_TRACKED)},
     }
+
+
+def _below(store: Store, cluster: Resource, token: str) -> list[Resource]:
+    return [resource for resource in store.resources(CLOUD, token) if ids.within(resource.id, cluster.id)]
+
+
+def _pools(store: Store, cluster: Resource) -> list[Mapping[str, Any]]:
+    return [as_read(AGENT_POOL, pool.state) for pool in _below(store, cluster, AGENT_POOL)]
+
+
+def described(store: Store, cluster: Resource) -> Mapping[str, Any]:
+    """Return a cluster with its pools, as `managedClusters.get` does."""
+    return _managed(cluster, {**cluster.state, "agentPoolProfiles": _pools(store, cluster)})
 
 
 class AzureClusters:
@@ -313,34 +326,26 @@ class AzureClusters:
     def _cluster(self, request: Request) -> Resource:
         self._check(request)
         identity = request.names["cluster"]
-        for resource in self._store.resources(CLOUD, _TYPE):
+        for resource in self._store.resources(CLOUD, CLUSTER):
             if resource.id.lower() == identity.lower():
                 return resource
         name = identity.rpartition("/")[2]
         message = f"The Resource 'Microsoft.ContainerService/managedClusters/{name}' was not found."
         raise RefusedRequestError(404, message, "ResourceNotFound")
 
-    def _below(self, cluster: Resource, token: str) -> list[Resource]:
-        own = self._store.resources(CLOUD, token)
-        return [resource for resource in own if ids.within(resource.id, cluster.id)]
-
-    def _pools(self, cluster: Resource) -> list[Mapping[str, Any]]:
-        return [as_read(AGENT_POOL, pool.state) for pool in self._below(cluster, AGENT_POOL)]
-
     def _get(self, request: Request) -> Mapping[str, Any]:
-        return self._whole(self._cluster(request))
-
-    def _whole(self, cluster: Resource) -> Mapping[str, Any]:
-        return _managed(cluster, {**cluster.state, "agentPoolProfiles": self._pools(cluster)})
+        return described(self._store, self._cluster(request))
 
     def _list(self, request: Request) -> Mapping[str, Any]:
         self._check(request)
         scope = f"/subscriptions/{request.names['subscription']}"
-        clusters = self._store.resources(CLOUD, _TYPE)
-        return self._paged([self._whole(item) for item in clusters if ids.within(item.id, scope)], request)
+        clusters = self._store.resources(CLOUD, CLUSTER)
+        return self._paged(
+            [described(self._store, item) for item in clusters if ids.within(item.id, scope)], request
+        )
 
     def _schedules(self, request: Request) -> Mapping[str, Any]:
-        schedules = self._below(self._cluster(request), _MAINTENANCE)
+        schedules = _below(self._store, self._cluster(request), _MAINTENANCE)
         return self._paged([_managed(item, item.state) for item in schedules], request)
 
     def _stop(self, request: Request) -> Mapping[str, Any]:
@@ -349,7 +354,7 @@ class AzureClusters:
             raise RefusedRequestError(
                 400, "Stop is not supported for clusters with node auto provisioning.", "BadRequest"
             )
-        if any(pool["type"] != _SETS for pool in self._pools(cluster)):  # Azure/AKS#2349
+        if any(pool["type"] != _SETS for pool in _pools(self._store, cluster)):  # Azure/AKS#2349
             raise RefusedRequestError(400, "Client Error: Availability Sets Not Supported", "BadRequest")
         stop(self._store, cluster.id)
         self._store.put(cluster.having(powerState={"code": "Stopped"}))

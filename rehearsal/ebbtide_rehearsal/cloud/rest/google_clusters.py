@@ -78,7 +78,7 @@ def described(store: Store, cluster: Resource) -> dict[str, Any]:
     network = document.setdefault("networkConfig", {})
     for key in ("network", "subnetwork"):
         if key in document:
-            network[key] = document[key]
+            network[key] = str(document[key]).removeprefix("https://www.googleapis.com/compute/v1/")
             document[key] = str(document[key]).rpartition("/")[2]
     network["defaultEnablePrivateNodes"] = bool(
         part(document, "privateClusterConfig").get("enablePrivateNodes")
