@@ -12,7 +12,7 @@ import yaml
 from ebbtide.analysis.adopting import azure, google, sources
 from ebbtide.analysis.adopting.adoption import Adoption
 from ebbtide.analysis.adopting.found import AdoptionError, Found
-from ebbtide.analysis.adopting.kueue import AdoptedQueues, adopt_queues
+from ebbtide.analysis.adopting.kueue import AdoptedQueues, adopt_queues, adopted_objects
 from ebbtide.analysis.adopting.proof import adopt
 from ebbtide.analysis.adopting.report import AdoptionReport, report
 from ebbtide.analysis.policy.check import check, policy_of
@@ -84,6 +84,7 @@ class Adopted:
         declaration: the declaration with the queues and teams of Kueue's objects.
         queues: Kueue's objects as the declaration has them; None without any.
         exceptions: violations of mandatory rules of the policy that the cluster has, as exceptions.
+        resources: type, logical name and import id of each adopted resource.
     """
 
     cluster: str
@@ -92,6 +93,7 @@ class Adopted:
     declaration: Mapping[str, Any]
     queues: AdoptedQueues | None
     exceptions: Sequence[Mapping[str, str]]
+    resources: Sequence[Mapping[str, str]]
 
     def report(self, written: Sequence[Path]) -> AdoptionReport:
         """Return the document of the adoption and of the files that were written."""
@@ -152,7 +154,15 @@ def prove(request: Request, found: Found) -> Adopted:
         addons = {**declaration.get("addons", {}), **queues.fields.get("addons", {})}
         declaration = {**declaration, **queues.fields, **({"addons": addons} if addons else {})}
         recording = record(declaration)
-    return Adopted(cluster.name, place, adoption, declaration, queues, _exceptions(request, recording))
+    return Adopted(
+        cluster.name,
+        place,
+        adoption,
+        declaration,
+        queues,
+        _exceptions(request, recording),
+        (*adoption.resources, *adopted_objects(found.objects, recording)),
+    )
 
 
 def _exceptions(request: Request, recording: Recording) -> list[Mapping[str, str]]:
@@ -260,7 +270,7 @@ def write_files(request: Request, adopted: Adopted) -> tuple[Path, Path]:
     file, resources = request.stack_file, request.root / default_file(request.stack)
     write_adopt_file(
         resources,
-        [AdoptedResource(item["type"], item["name"], item["id"]) for item in adopted.adoption.resources],
+        [AdoptedResource(item["type"], item["name"], item["id"]) for item in adopted.resources],
     )
     declaration = {**adopted.declaration, "adopt": resources.name}
     document = _document(file)
@@ -287,7 +297,7 @@ def _dumped(document: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> str:
 def _edited(text: str, config: Mapping[str, Any], exceptions: Sequence[Mapping[str, str]]) -> str:
     """Return a stack's file with another declaration and more exceptions of the policy, and with
     its other lines and comments as they are; empty if `config` is not a block."""
-    old = yaml.safe_load(text) or {}
+    old: dict[str, Any] = yaml.safe_load(text) or {}
     if _config(old).get(DECLARATION) != config[DECLARATION]:
         text = _with(text, ("config",), DECLARATION, config[DECLARATION])
     if not exceptions:

@@ -43,6 +43,7 @@ _POOLS: Final = "agentPoolProfiles"
 _FINGERPRINT: Final = "aksClusterInputs"
 """Output of a stack on AKS."""
 _PROVIDER: Final = "pulumi:providers:"
+_KUBERNETES: Final = "kubernetes:"
 _LAST: Final = re.compile(r"[/ ]")
 """Separators in ids."""
 
@@ -138,7 +139,8 @@ def _shortened(paths: list[str]) -> str:
 
 
 def import_resources(update: Update, confirmed: Callable[[str], bool]) -> bool:
-    """Import the adopted resources into the state, and remove their file from the declaration.
+    """Import the adopted resources into the state, and remove their file from the declaration, unless the
+    next update needs it to take over the fields of Kubernetes objects.
 
     The engine runs the program for these resources, their parents, and those that they depend on, which it
     creates if they do not exist. Then imported inputs that the program omits, such as the name of AKS' node
@@ -175,9 +177,16 @@ def import_resources(update: Update, confirmed: Callable[[str], bool]) -> bool:
         if not _run(update, confirmed, targets, missing, created):
             return False
     _forget_undeclared(update, adopted, targets)
-    if FIELD in _own_declaration(update):
-        update.stack.remove_setting(_SETTING)
     update.log(f"The state has {several(len(adopted), 'adopted resource')}; none of them was changed.")
+    if FIELD not in _own_declaration(update):
+        return True
+    if any(item.type.startswith(_KUBERNETES) for item in adopted.values()):
+        update.log(
+            f"`{FIELD}` stays in the declaration: with it, the first update takes over the fields of "
+            "Kubernetes objects. Remove it afterwards."
+        )
+    else:
+        update.stack.remove_setting(_SETTING)
     return True
 
 

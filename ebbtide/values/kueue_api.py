@@ -25,21 +25,20 @@ def of_kind(objects: Sequence[Manifest], kind: str) -> Iterator[Manifest]:
 
 
 def flavors_of_queues(objects: Sequence[Manifest]) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Return the ClusterQueue of each LocalQueue, by `namespace/name`, and the names of its flavors."""
+    """Return the ClusterQueue of each LocalQueue, by `namespace/name`, and the names of its flavors. Those
+    that the provider has imported have no spec in a state, and are omitted."""
     flavors = {
         item["metadata"]["name"]: tuple(
             str(flavor["name"])
-            for group in item["spec"].get("resourceGroups", ())
+            for group in item.get("spec", {}).get("resourceGroups", ())
             for flavor in group["flavors"]
         )
         for item in of_kind(objects, "ClusterQueue")
     }
     return {
-        f"{item['metadata']['namespace']}/{item['metadata']['name']}": (
-            item["spec"]["clusterQueue"],
-            flavors.get(item["spec"]["clusterQueue"], ()),
-        )
+        f"{item['metadata']['namespace']}/{item['metadata']['name']}": (queue, flavors.get(queue, ()))
         for item in of_kind(objects, "LocalQueue")
+        if (queue := item.get("spec", {}).get("clusterQueue"))
     }
 
 

@@ -15,6 +15,7 @@ from ebbtide.analysis.adopting.kueue_objects import (
     specs,
 )
 from ebbtide.analysis.adopting.kueue_quotas import Amounts, FlavorPools, flavor_pools
+from ebbtide.analysis.recording.recording import Recording
 from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.cloud_kind import CloudKind
@@ -26,6 +27,7 @@ from ebbtide.placement.queueing import Order, cohort_name, queueing
 from ebbtide.values import quantities
 from ebbtide.values.kueue_api import Manifest, of_kind
 
+_TYPES: Final = "kubernetes:kueue.x-k8s.io/"
 _ATOMIC: Final = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 
 
@@ -88,6 +90,26 @@ def adopt_queues(
         raise AdoptionError(f"The queues cannot be declared as they are:\n{faults}") from None
     made = [item for layer in layers(queueing(derived)) for item in layer] if reading.queues else []
     return AdoptedQueues(fields, tuple(compare_objects(objects, made)), tuple(left_objects(objects, made)))
+
+
+def adopted_objects(objects: Sequence[Manifest], recording: Recording) -> Iterator[Mapping[str, str]]:
+    """Yield type, logical name and import id of each resource of the program that exists as one of Kueue's
+    objects.
+
+    Args:
+        objects: Kueue's objects, as `read` returns them.
+        recording: the program with the queues.
+    """
+    existing = {(text(item, "kind"), *_place(item)) for item in objects}
+    for resource in recording:
+        kind, place = resource.type.rpartition(":")[2], _place(resource.inputs)
+        if resource.type.startswith(_TYPES) and (kind, *place) in existing:
+            yield {"type": resource.type, "name": resource.name, "id": "/".join(filter(None, place))}
+
+
+def _place(manifest: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the namespace and the name of an object."""
+    return text(manifest, "metadata", "namespace"), text(manifest, "metadata", "name")
 
 
 def _without_fallbacks(declaration: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:

@@ -10,17 +10,22 @@ from typing import Any
 import pytest
 import yaml
 
+from ebbtide.analysis.adopting import sources
 from ebbtide.clients.kubernetes import Api
 from ebbtide.placement.kueue_settings import CONFIG_KEY, Installation
 from ebbtide.values.kueue_api import API_PATH
 from ebbtide_rehearsal.cloud.existing import NAMESPACE, RELEASE
+from ebbtide_rehearsal.cloud.gcp import seeding
+from ebbtide_rehearsal.cloud.gcp.provider import Gcp
 from ebbtide_rehearsal.cloud.provider import BEHIND
 from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
 from rehearsal.tests.control_plane.cluster import wait
 from rehearsal.tests.control_plane.commands import Object, run
 from rehearsal.tests.control_plane.live import live
+from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.sites import Checkout
 from tests.declarations import Declaration
+from tests.unit.adopting.gke_shapes import cluster, pool
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
 
@@ -172,6 +177,66 @@ def test_queues_are_added_to_an_existing_kueue(shared: Shared) -> None:
     assert _is_admitted(shared.api.items(THEIR_WORKLOADS))
     assert shared.api.find(CONFIG)
     assert shared.site.pools() == pools
+
+
+def _pool(shared: Shared) -> None:
+    """Create a pool of the cluster's owner, and write the description of the cluster."""
+    limits = {"enabled": True, "totalMaxNodeCount": 1, "locationPolicy": "ANY"}
+    identity = {"workloadPool": "rehearsal.svc.id.goog"}
+    pools = [pool("batch", "n2-standard-4", autoscaling=limits)]
+    described = json.dumps(cluster("shared", "us-central1-a", pools, workloadIdentityConfig=identity))
+    file = shared.site.terminal.root / "cluster.json"
+    file.write_text(described.replace("acme-ml", "rehearsal"))
+    (found,) = sources.read_files([file]).pools
+    seeding.seed(Gcp(shared.site.store, FakeControlPlanes()), found.type, found.inputs)
+
+
+def test_queues_with_work_are_adopted(shared: Shared) -> None:
+    """The owner's queue becomes the stack's, by an import and two updates, while a Job of it runs and another
+    waits: their Workloads stay, and the pod runs on."""
+    _pool(shared)
+    owners = json.loads(json.dumps(_theirs()).replace("default-pool", "batch"))
+    _apply(shared, [*owners, _waiting(owners[-1])])
+    before = wait(
+        lambda: _kept(shared),
+        lambda kept: len(kept["running"]) == 1 and len(kept["workloads"]) == 2,
+        seconds=240,
+    )
+    objects = [item for kind in _KINDS for item in shared.api.items(f"{API_PATH}/{kind}")]
+    queues = {"kind": "List", "items": objects}
+    (shared.site.terminal.root / "queues.json").write_text(json.dumps(queues))
+
+    files = ("--from", "cluster.json", "--from", "queues.json", "--overwrite")
+    for words in ((*files, "--pools-only"), ("--into-state", "--yes")):
+        status, out = shared.site.run("adopt", *words, confirmed=False)
+        assert status == 0, out
+    status, out = shared.site.up()
+    assert status == 0, out
+    status, out = shared.up()
+    assert (status, "Stack dev: no change." in out) == (0, True), out
+    after = _kept(shared)
+    assert after["workloads"] == before["workloads"]
+    assert (after["admitted"] >= before["admitted"], after["running"] >= before["running"]) == (True, True)
+
+
+_KINDS = ("resourceflavors", "clusterqueues", "localqueues")
+
+
+def _waiting(job: Object) -> Object:
+    """A second Job in the queue, whose quota is used."""
+    return {**job, "metadata": {**job["metadata"], "name": "later"}}
+
+
+def _kept(shared: Shared) -> dict[str, set[str]]:
+    """The uids of Workloads and of running pods."""
+    workloads = shared.api.items(THEIR_WORKLOADS)
+    pods = shared.api.items("/api/v1/namespaces/theirs/pods")
+    running = [pod for pod in pods if pod.get("status", {}).get("phase") == "Running"]
+    return {
+        "workloads": {item["metadata"]["uid"] for item in workloads},
+        "admitted": {item["metadata"]["uid"] for item in workloads if _is_admitted([item])},
+        "running": {pod["metadata"]["uid"] for pod in running},
+    }
 
 
 def _is_admitted(workloads: list[Object]) -> bool:

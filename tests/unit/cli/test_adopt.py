@@ -95,7 +95,7 @@ def _object(kind: str, name: str, spec: Document, **metadata: str) -> Document:
 
 
 def test_queues_come_from_kueues_objects(project: Path) -> None:
-    """A ClusterQueue over a pool's flavor becomes a queue over that pool."""
+    """A ClusterQueue over a pool's flavor becomes a queue over that pool, and its objects are imported."""
     quotas = [{"name": "cpu", "nominalQuota": "8"}, {"name": "memory", "nominalQuota": "32Gi"}]
     groups = [{"coveredResources": ["cpu", "memory"], "flavors": [{"name": "batch", "resources": quotas}]}]
     labels = {"cloud.google.com/gke-nodepool": "batch"}
@@ -112,6 +112,9 @@ def test_queues_come_from_kueues_objects(project: Path) -> None:
     config = yaml.safe_load((project / "Pulumi.shared.yaml").read_text())["config"]
     (queue,) = config["ebbtide:cluster"]["queues"]
     assert (queue["name"], queue["pools"]) == ("batch", ["batch"])
+    resources = read_adopt_file(project / "adopt.shared.json")
+    ids = [item.id for item in resources if ":kueue" in item.type]
+    assert ids == ["batch", "batch", "a/batch", "b/batch"]
 
 
 def test_a_stack_file_is_never_overwritten_unasked(project: Path) -> None:

@@ -74,7 +74,7 @@ def seed_cluster(
             "ipEndpointsConfig": {"enabled": not dns_endpoint},
         },
     }
-    return _seed(Gcp(store, clusters), CLUSTER, inputs)
+    return seed(Gcp(store, clusters), CLUSTER, inputs)
 
 
 def seed_found(store: Store, clusters: Clusters, found: Found) -> None:
@@ -83,7 +83,7 @@ def seed_found(store: Store, clusters: Clusters, found: Found) -> None:
     for item in found.resources:
         # The document has all pools; none is GKE's own.
         own: Properties = {"removeDefaultNodePool": True} if item.type == CLUSTER else {}
-        _seed(provider, item.type, {**item.inputs, **own})
+        seed(provider, item.type, {**item.inputs, **own})
 
 
 def seed_network(store: Store, clusters: Clusters, names: SeededNetwork) -> None:
@@ -98,14 +98,14 @@ def seed_network(store: Store, clusters: Clusters, names: SeededNetwork) -> None
         "name": names.subnetwork,
         "project": project,
         "region": region_of(names.location),
-        "network": _seed(provider, NETWORK, network),
+        "network": seed(provider, NETWORK, network),
         "ipCidrRange": "10.0.0.0/20",
         "secondaryIpRanges": ranges,
     }
-    _seed(provider, SUBNETWORK, inside)
+    seed(provider, SUBNETWORK, inside)
 
 
-def _seed(provider: Gcp, type_: str, inputs: Properties) -> str:
+def seed(provider: Gcp, type_: str, inputs: Properties) -> str:
     """Create a resource without checking the rules, even if resources that it refers to do not exist."""
     inputs = with_defaults(inputs, provider.kind(type_).constraints.defaults)
     identity = provider.identity(type_, inputs)
