@@ -16,7 +16,7 @@ import yaml
 from ebbtide.declaration.catalog.versions import PINS
 from tests.repository import ROOT
 from tests.workshop.test_workflow_steps import HOSTILE
-from tests.workshop.workflow_steps import PROGRAMS, install_fakes
+from tests.workshop.workflow_steps import PROGRAMS, calls, install_fakes
 
 _PAGE = (ROOT / "docs/gitlab.md").read_text(encoding="utf-8")
 _FAKES = (*(name for name in PROGRAMS if name != "gh"), "apk", "apt-get", "curl", "git", "python3")
@@ -82,7 +82,7 @@ def _lines(pipeline: dict[str, Any], items: list[Any]) -> list[str]:
     ]
 
 
-def _run(home: Path, pipeline: dict[str, Any], name: str, **variables: str) -> None:
+def _run(home: Path, pipeline: dict[str, Any], name: str, *, status: int = 0, **variables: str) -> None:
     """Run a job in a new copy of a template."""
     job = _job(pipeline, name)
     if not home.exists():
@@ -105,7 +105,7 @@ def _run(home: Path, pipeline: dict[str, Any], name: str, **variables: str) -> N
     script = "\n".join(_lines(pipeline, [*job.get("before_script", []), *job["script"]]))
     command = ["bash", "-eo", "pipefail", "-c", script]
     done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == status, done.stderr
     for artifact in job.get("artifacts", {}).get("paths", []):
         shutil.copy(root / artifact.replace("$STACK", environment.get("STACK", "")), home)
 
@@ -159,6 +159,20 @@ def test_jobs_run(cloud: str, identity: str, tmp_path: Path) -> None:
         ),
         identity,
     )
+
+
+def test_an_update_keeps_its_review_and_plan(tmp_path: Path) -> None:
+    """The artifact has the plan, with a review against the deployed state once there is one, also of an
+    update that fails."""
+    home, pipeline = tmp_path / "home", _pipeline("gke")
+    plan = "~~~text\nStack dev: 1 to create.\n~~~\n"
+    _run(home, pipeline, "up")
+    assert (home / "update.md").read_text() == plan
+    _run(home, pipeline, "up", status=1, FAKE_UP="1")
+    assert (home / "update.md").read_text() == f"Review of dev\n{plan}"
+    first, review, second = calls(home, "ebbtide")
+    assert first == second == "up dev --yes --drain-timeout 1h"
+    assert re.fullmatch(r"review dev --against \S+/state.json --format markdown --out update.md", review)
 
 
 def _child(home: Path) -> dict[str, Any]:
