@@ -15,6 +15,7 @@ from tests.repository import ROOT, commit_all, git, relative
 from tests.unit.work.clusters import DEV
 
 _WHOLE: Final = {
+    "docs/adopting.md": "rehearsal/tests/control_plane/test_stay.py",
     "docs/existing-cluster.md": "tests/packaging/test_pages_of_the_wheel.py",
     "docs/testing.md": "tests/packaging/test_pages_of_the_wheel.py",
     "docs/daily-work.md": "rehearsal/tests/control_plane/test_daily_work.py",

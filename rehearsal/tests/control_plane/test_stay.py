@@ -1,5 +1,6 @@
 """`ebbtide rehearse --stay`, and commands in another terminal: engine and control plane are real."""
 
+import json
 import os
 import pty
 import re
@@ -15,6 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from ebbtide_rehearsal.cloud.gcp.request import CLUSTER
+from ebbtide_rehearsal.cloud.rest.google_clusters import described
+from ebbtide_rehearsal.cloud.running import store_file
+from ebbtide_rehearsal.cloud.store import Store
 from tests.pages import of_kind
 from tests.repository import ROOT
 
@@ -231,6 +236,42 @@ def test_every_command_of_the_pages(tmp_path: Path) -> None:
                 assert status == 0, f"{line}\n{printed}"
 
 
+def _project(directory: Path, stack: str, declared: str) -> Path:
+    """Return a copy of the project with one stack."""
+    project = directory / "project"
+    project.mkdir()
+    for path in ROOT.iterdir():
+        if not path.name.startswith("Pulumi.") or path.name == "Pulumi.yaml":
+            (project / path.name).symlink_to(path)
+    (project / f"Pulumi.{stack}.yaml").write_text(declared)
+    return project
+
+
+@pytest.mark.long
+def test_the_page_about_adopting(tmp_path: Path) -> None:
+    """A cluster of another stack is adopted, updated, let go and kept, as the page does it on GKE."""
+    page = "docs/adopting.md"
+    (declared,) = (block.text for block in of_kind("yaml") if block.page == page)
+    rehearse, *blocks = (block.text for block in of_kind("sh") if block.page == page)
+    assert rehearse == ".venv/bin/ebbtide rehearse others --stay\n"
+    kept = tmp_path / "kept"
+    with _staying(keep=kept, stack="others", project=_project(tmp_path, "others", declared)) as rehearsal:
+        store = Store(store_file(kept))
+        (cluster,) = store.resources("gcp", CLUSTER)
+        before = {item.id for item in store.resources("gcp")}
+        (kept / "project" / "cluster.json").write_text(json.dumps(described(store, cluster)))
+        shown = [line for text in blocks for line in text.splitlines() if "--subscription" not in line]
+        printed = ""
+        for line in shown:
+            status, output = rehearsal.run(line)
+            assert status == 0, f"{line}\n{output}"
+            printed += output
+        assert printed.count("Written: Pulumi.") == 2, printed
+        assert "The state has 3 adopted resources; none of them was changed." in printed
+        assert "Stack shared matches its declaration." in printed
+        assert {item.id for item in store.resources("gcp")} == before
+
+
 def test_the_tutorial(tmp_path: Path) -> None:
     """Files and commands of the tutorial's page, in each terminal: the Job goes on after its node was
     reclaimed, and the change of the cluster is made."""
@@ -240,12 +281,7 @@ def test_the_tutorial(tmp_path: Path) -> None:
     first, rehearse, look, run, reclaim, after, up = (
         block.text for block in of_kind("sh") if block.page == page
     )
-    project = tmp_path / "project"
-    project.mkdir()
-    for path in ROOT.iterdir():
-        if not path.name.startswith("Pulumi.") or path.name == "Pulumi.yaml":
-            (project / path.name).symlink_to(path)
-    (project / "Pulumi.first.yaml").write_text(declared)
+    project = _project(tmp_path, "first", declared)
     shell = ["bash", "-ec", first.replace("make install", "")]
     preview = subprocess.run(shell, cwd=project, capture_output=True, text=True, check=True).stdout
     assert "31 resources to create" in preview
