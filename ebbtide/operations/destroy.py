@@ -6,6 +6,7 @@ Source of the order: docs/decisions/0008.
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -14,6 +15,7 @@ from ebbtide.analysis.reading.state import StateError
 from ebbtide.clients.clouds.interfaces import ClusterIdentity, StoredData
 from ebbtide.clients.kubernetes import ApiError
 from ebbtide.declaration.catalog.amounts import Amount
+from ebbtide.declaration.project.adopt_file import default_file, read_adopt_file
 from ebbtide.operations import access, inspection, orphans, queue_stops, user_objects
 from ebbtide.operations import state as states
 from ebbtide.operations.access import Clouds
@@ -239,7 +241,8 @@ def _confirmed(run: _Run, cluster: Inspection) -> bool:
     name = stack.name.rpartition("/")[2]
     typed = options.ask_name(_question_of_name(name, state, cluster.work, data))
     if typed is None:
-        raise OperationError(protected(name, options.config_file, state))
+        adopted = _adopted(stack.directory / default_file(name), state)
+        raise OperationError(protected(name, options.config_file, state, adopted))
     if typed != name:
         raise OperationError(f"Nothing was changed: {typed!r} is not the name of the stack, {name}.")
     return True
@@ -403,14 +406,25 @@ def _ends(work: Sequence[Work], data: str) -> str:
     return (f", with {data}" if data else "") + ends
 
 
-def protected(name: str, config_file: str, state: State) -> str:
+def _adopted(file: Path, state: State) -> list[str]:
+    """Return the names of protected resources that existed before the stack, as the file of an adoption has
+    them: the state forgets it with the first update.
+
+    Raises:
+        AdoptFileError: the file is unreadable or invalid.
+    """
+    names = [item.name for item in read_adopt_file(file)] if file.is_file() else []
+    return [name for name in state.protected if name in names]
+
+
+def protected(name: str, config_file: str, state: State, adopted: Sequence[str] = ()) -> str:
     """Return the message for protected resources: reason and fix."""
     resources = f"{and_list(state.protected)} of stack {name} {'are' if state.protected[1:] else 'is'}"
     again = command_line("destroy", name, "--confirm-name", name)
-    if state.adopted:
+    if adopted:
         undo = command_line("adopt", name, "--undo")
         return (
-            f"Nothing was changed: {resources} protected, and {and_list(state.adopted)} existed before the "
+            f"Nothing was changed: {resources} protected, and {and_list(adopted)} existed before the "
             f"stack. To keep what is adopted, take it out of the state first: {undo}. To delete it, too, "
             f"confirm with the stack's name: {again}."
         )

@@ -182,7 +182,6 @@ class State:
     Attributes:
         resources: number of resources that a destroy removes, including components.
         protected: names of the resources that the engine refuses to remove.
-        adopted: names of those that existed before the stack.
         owns_cluster: True if the stack created the cluster.
         buckets: buckets that remain with their contents.
         registries: container registries that remain with their images.
@@ -206,7 +205,6 @@ class State:
     registries: tuple[str, ...]
     objects: frozenset[ObjectReference]
     teams: frozenset[str]
-    adopted: tuple[str, ...] = ()
     clusters: tuple[str, ...] = ()
     identities: tuple[ClusterIdentity, ...] = ()
     accounts: tuple[Account, ...] = ()
@@ -265,12 +263,10 @@ def read(deployment: Mapping[str, Any]) -> State:
         if operation.get("type") == "creating"
     ]
     deleted = recorded_clusters(deployment)
-    protected = [resource for resource in resources if resource.get("protect")]
     known_accounts = accounts([*resources, *interrupted])
     return State(
         resources=len(resources),
-        protected=tuple(map(_name, protected)),
-        adopted=tuple(_name(resource) for resource in protected if resource.get("importID")),
+        protected=tuple(_name(resource) for resource in resources if resource.get("protect")),
         owns_cluster=bool(names),
         buckets=_retained(resources, _BUCKETS),
         registries=_retained(resources, _REGISTRIES),

@@ -98,7 +98,7 @@ def test_a_public_shape(site: Site, case: str) -> None:
     names = {key.rpartition("/")[2] for key in after if after[key] != updated.get(key)}
     assert names - {declared["name"]} == {"added", changed["name"]}
 
-    assert " protected, " in _done(site, "destroy", status=2)
+    assert "adopt dev --undo" in _done(site, "destroy", status=2)
     _done(site, "adopt", "--undo")
     if case in _PLAIN:
         again = _done(site, "up")

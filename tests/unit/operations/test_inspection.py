@@ -119,8 +119,8 @@ def test_what_is_guarded() -> None:
 
 def test_what_is_adopted_may_stay() -> None:
     """The way that keeps adopted resources in the cloud is named before the one that deletes them."""
-    state = replace(STATE, protected=("train", "data"), adopted=("train",))
-    message = destroy.protected("prod", "Pulumi.prod.yaml", state)
+    state = replace(STATE, protected=("train", "data"))
+    message = destroy.protected("prod", "Pulumi.prod.yaml", state, ["train"])
     assert message.startswith("Nothing was changed: train and data of stack prod are protected, and train ")
     assert message.index("adopt prod --undo") < message.index("--confirm-name prod")
     assert "lifetime" not in message
