@@ -70,9 +70,11 @@ class Topology(pulumi.ComponentResource):
     ) -> None:
         unaliased = pulumi.ResourceOptions(transformations=[without_aliases])
         changed = pulumi.ResourceOptions.merge(unaliased, overriding(resource_overrides(declaration)))
-        inputs = topology_inputs(declaration)
-        super().__init__("ebbtide:aks:Topology", name, inputs, pulumi.ResourceOptions.merge(opts, changed))
         cloud = self.cloud = require_cloud(declaration, Aks)
+        # Separate pools have no location, and an existing cluster is not among the stack's resources.
+        own = {"location": cloud.location} if cloud.existing else {}
+        inputs = topology_inputs(declaration) | own
+        super().__init__("ebbtide:aks:Topology", name, inputs, pulumi.ResourceOptions.merge(opts, changed))
         self.expires = expires(name, declaration, self)
         self.labels = billing_labels(declaration, self.expires)
         base = _existing(declaration, cloud) if cloud.existing else _own(name, declaration, cloud, self)

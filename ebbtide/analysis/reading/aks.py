@@ -35,18 +35,21 @@ _EFFECTS: Final = {effect.value: effect for effect in TaintEffect}
 _IMAGES: Final = {"Ubuntu": "ubuntu", "AzureLinux": "azure-linux"}
 
 
-def read_agent_pool(resource: Resource, locations: Mapping[str, str], **declared: Any) -> RecordedPool:
+def read_agent_pool(
+    resource: Resource, locations: Mapping[str, str], elsewhere: str = "", **declared: Any
+) -> RecordedPool:
     """Read a separate node pool.
 
     Args:
         locations: regions of the recorded clusters, by name.
+        elsewhere: region of a cluster that is not recorded, since it exists already.
         declared: the fields that its component declares.
     """
     inputs = Inputs(resource.inputs)
     cluster = inputs.text("resourceName")
     return read_pool(
         inputs,
-        locations.get(cluster, ""),
+        locations.get(cluster, elsewhere),
         name=inputs.text("agentPoolName"),
         cluster=cluster,
         urn=resource.urn,

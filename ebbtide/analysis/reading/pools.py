@@ -103,6 +103,8 @@ def _shape(inputs: Inputs) -> MachineShape:
 
 def _pools(recording: Recording) -> Iterator[RecordedPool]:
     locations = dict(aks.read_location(cluster) for cluster in recording.of_type(aks.CLUSTER))
+    written = (topology.inputs.get("location") for topology in recording.of_type(TOPOLOGIES[1]))
+    elsewhere = next((str(location) for location in written if location), "")
     requests = recording.of_type(gke.FUTURE_RESERVATION)
     periods = dict(gke.read_period(Inputs(resource.inputs)) for resource in requests)
     for resource in recording:
@@ -117,7 +119,7 @@ def _pools(recording: Recording) -> Iterator[RecordedPool]:
                 yield from gke.read_inline_pools(resource, **declared)
             case aks.AGENT_POOL:
                 declared = _declared(resource, recording, CloudKind.AKS, *_OF_POOL)
-                yield aks.read_agent_pool(resource, locations, **declared)
+                yield aks.read_agent_pool(resource, locations, elsewhere, **declared)
             case aks.CLUSTER:
                 declared = _declared(resource, recording, CloudKind.AKS, *_OF_CLUSTER)
                 yield from aks.read_inline_pools(resource, **declared)

@@ -12,8 +12,10 @@ from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.pool import Taint
 from ebbtide.declaration.model.resolved_pool import NO_ADDONS
 from ebbtide.declaration.model.site import Site
+from tests.contract.flips import AKS_EXISTING, GKE_EXISTING
+from tests.declarations import Declaration
 from tests.repository import ROOT
-from tests.synth import synth_stack
+from tests.synth import synth, synth_stack
 
 
 def _accounts(stack: str, cloud: CloudKind) -> list[str]:
@@ -120,3 +122,11 @@ def test_a_higher_priority_comes_first() -> None:
 def test_no_order_is_read_where_there_is_none(priorities: str) -> None:
     """Equal priorities, and what the expander does not read itself."""
     assert set(_aks(priorities, QUEUED, QUEUED, ()).values()) == {()}
+
+
+@pytest.mark.parametrize("declaration", [GKE_EXISTING, AKS_EXISTING], ids=["gke", "aks"])
+def test_a_pool_on_an_existing_cluster_has_a_region(declaration: Declaration) -> None:
+    """Without one it would have no price, and a limit of costs would not count it."""
+    (pool,) = read_pools(synth(declaration))
+    assert pool.site.location == declaration["cloud"]["location"]
+    assert pool.priced_node is not None
