@@ -88,9 +88,9 @@ class KeyGrants(pulumi.ComponentResource):
     Storage's and Artifact Registry's on those of buckets and registries.
 
     A project's last two agents are created by the first request for them (pulumi-gcp 10.2.0,
-    storage.getProjectServiceAccount; Artifact Registry docs, ar-service-account, 2026). Their grants remain
-    when the stack is destroyed: without them, what is kept, and what other stacks have under the same key,
-    could not be read.
+    storage.getProjectServiceAccount; Artifact Registry docs, ar-service-account, 2026). The agents are the
+    project's: the grants remain when the stack is destroyed, since without them what is kept, and the
+    clusters of other stacks under the same key, would not work.
     """
 
     secrets: tuple[pulumi.Resource, ...]
@@ -126,7 +126,7 @@ class KeyGrants(pulumi.ComponentResource):
             ).member
 
         def granted(
-            data: str, key: str | None, agent: Callable[[], pulumi.Output[str]], *, keep: bool = False
+            data: str, key: str | None, agent: Callable[[], pulumi.Output[str]]
         ) -> tuple[pulumi.Resource, ...]:
             if key is None:
                 return ()
@@ -135,14 +135,14 @@ class KeyGrants(pulumi.ComponentResource):
                 crypto_key_id=key,
                 role=_ROLE,
                 member=agent(),
-                opts=pulumi.ResourceOptions(parent=self, retain_on_delete=keep),
+                opts=pulumi.ResourceOptions(parent=self, retain_on_delete=True),
             )
             return (grant,)
 
         self.secrets = granted("secrets", keys.secrets if args.secrets else None, partial(agent, "secrets"))
         self.disks = granted("disks", keys.disks, partial(agent, "disks"))
-        self.buckets = granted("buckets", keys.buckets, of_storage, keep=True)
-        self.registries = granted("registries", keys.registries, of_registries, keep=True)
+        self.buckets = granted("buckets", keys.buckets, of_storage)
+        self.registries = granted("registries", keys.registries, of_registries)
         self.register_outputs({})
 
 

@@ -35,8 +35,8 @@ class GkeKeys(Declared):
     grant: bool = True
     """True to grant the role Cloud KMS CryptoKey Encrypter/Decrypter on the keys: to GKE's service agent
     for secrets, and to those of Compute Engine, Cloud Storage and Artifact Registry for disks, buckets and
-    registries. The last two remain when the stack is destroyed, for the data that is kept. `false` if the
-    keys' owner has granted it."""
+    registries. The grants remain when the stack is destroyed: other stacks of the project may need them, and
+    the data that is kept. `false` if the keys' owner has granted it."""
 
 
 class AksKeys(Declared):

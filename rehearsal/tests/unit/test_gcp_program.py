@@ -182,7 +182,7 @@ DECLARATIONS = {
     "regional": REGIONAL,
     "everything": changed(
         FULL,
-        cloud=FULL["cloud"] | {"keys": {"secrets": KEY, "disks": KEY}},
+        cloud=FULL["cloud"] | {"keys": dict.fromkeys(("secrets", "disks", "buckets", "registries"), KEY)},
         pools=[*FULL["pools"], H200],
     ),
     **{

@@ -95,7 +95,7 @@ Quotas us-central1: CPUS 8, SSD_TOTAL_GB 800, A2_CPUS 48, PREEMPTIBLE_NVIDIA_A10
   GPUS_ALL_REGIONS 4
 
 Policy advisory: control-plane-access (cluster train), cis-gke-4.1.8 (cluster train),
-  cis-gke-4.1.9 (cluster train), cis-gke-4.1.10 (cluster train), 13 more
+  cis-gke-4.1.9 (cluster train), cis-gke-4.1.10 (cluster train), 12 more
 Outputs clusterName, kubeconfig, names, profile, server, version
 4 resources to create, 1 protected. More: --tree, --values, --format json.
 """

@@ -88,6 +88,8 @@ def test_declared_keys_encrypt_secrets_and_disks() -> None:
     assert {str(grant.inputs["role"]) for grant in grants.values()} == {
         "roles/cloudkms.cryptoKeyEncrypterDecrypter"
     }
+    # Another stack of the project may have the same key: without the grant its control plane would stop.
+    assert all(grant.retain_on_delete for grant in grants.values())
     (made,) = recording.of_type(CLUSTER)
     assert {grant.urn for grant in grants.values()} <= set(made.dependencies)
     for pool in recording.of_type("gcp:container/nodePool:NodePool"):
