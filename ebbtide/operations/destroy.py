@@ -6,6 +6,7 @@ Source of the order: docs/decisions/0008.
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,12 @@ from ebbtide.operations.state import DeletedClusters, State
 from ebbtide.operations.work import Work
 from ebbtide.text import and_list, bound, command_line, several
 from ebbtide.values import clock
+from ebbtide.values.clock import in_utc
+
+_BILLED = (
+    "billed until {end}, used or not, unless Google Cloud accepts `gcloud compute future-reservations cancel "
+    "{name}`"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +125,8 @@ def destroy(stack: Stack, options: Options, console: Console) -> DestroyOutcome 
         run.print(line)
     for line in inspection.stored_lines(data, run.clouds):
         run.print(line)
+    for reservation, end in _billed(state):
+        run.print(f"Reservation {reservation} stays, {_BILLED.format(name=reservation, end=in_utc(end))}.")
     if cluster.is_unanswered and state.may_be_stopped:
         run.print(access.asleep(stack.name))
     if not _confirmed(run, cluster):
@@ -358,13 +367,15 @@ def _reported(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdenti
         if is_gone:
             run.stack.forget_pending()
     disks = [] if is_known else inspection.remaining_volumes(cluster, state)
-    for line in remains(state.buckets, disks, state.registries):
+    requested = _billed(state)
+    for line in remains(state.buckets, disks, state.registries, requested):
         run.print(line)
     if run.cost:
         about = bound((), run.cost.estimated)
         run.print(f"The stack no longer costs at least {about}${run.cost.known:.2f}/h.")
     left = any(item.resources for item in leftovers)
-    return DestroyOutcome(done=True, leftovers=bool(state.buckets or state.registries or disks or left))
+    stays = state.buckets or state.registries or requested
+    return DestroyOutcome(done=True, leftovers=bool(stays or disks or left))
 
 
 def _left(run: _Run, cluster: ClusterIdentity, kept: frozenset[str]) -> tuple[orphans.Leftovers, bool]:
@@ -484,16 +495,26 @@ def drained(stack: str, queues: Iterable[str]) -> str:
     )
 
 
+def _billed(state: State) -> list[tuple[str, datetime]]:
+    """Return the requested reservations whose period has not ended."""
+    return [(name, end) for name, end in state.reservations if end > clock.now()]
+
+
 def remains(
-    buckets: Sequence[str], volumes: Sequence[Volume], registries: Sequence[str] = ()
+    buckets: Sequence[str],
+    volumes: Sequence[Volume],
+    registries: Sequence[str] = (),
+    reservations: Sequence[tuple[str, datetime]] = (),
 ) -> Iterator[str]:
     """List leftovers that still cost money; empty if none."""
-    if buckets or volumes or registries:
+    if buckets or volumes or registries or reservations:
         yield "Remaining resources that cost money:"
     for bucket in buckets:
         yield f"  bucket {bucket}, with its contents, as declared (`keep`)"
     for registry in registries:
         yield f"  container registry {registry}, with its images, as declared (`keep`)"
+    for reservation, end in reservations:
+        yield f"  reservation {reservation}, {_BILLED.format(name=reservation, end=in_utc(end))}"
     for volume in volumes:
         disk = f", disk {volume.disk}" if volume.disk else ""
         of = f" of claim {volume.claim}" if volume.claim else ""

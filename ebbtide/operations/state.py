@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
+from ebbtide.analysis.reading.facts import Inputs
+from ebbtide.analysis.reading.gke import FUTURE_RESERVATION, read_period
 from ebbtide.analysis.recording.recording import STACK_TYPE, urn_name
 from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
 from ebbtide.clients.kubernetes.objects import part, parts, text
@@ -185,6 +187,7 @@ class State:
         owns_cluster: True if the stack created the cluster.
         buckets: buckets that remain with their contents.
         registries: container registries that remain with their images.
+        reservations: names and ends of the requested reservations, which cannot be cancelled.
         objects: Kubernetes objects that the stack created.
         teams: namespaces with resources for a team.
         clusters: names of the clusters that the stack created.
@@ -210,6 +213,7 @@ class State:
     accounts: tuple[Account, ...] = ()
     deleted: DeletedClusters = field(default_factory=DeletedClusters)
     pending: tuple[str, ...] = ()
+    reservations: tuple[tuple[str, datetime], ...] = ()
     first_up: datetime | None = None
     expires: datetime | None = None
     labelled: datetime | None = None
@@ -279,10 +283,20 @@ def read(deployment: Mapping[str, Any]) -> State:
         ),
         deleted=deleted,
         pending=tuple(_name(resource) for resource in interrupted),
+        reservations=tuple(_requested(resources)),
         first_up=min(_times(resources, _STASH, "output"), default=None),
         expires=_expiry(deployment, resources),
         labelled=min(_labelled(resources), default=None),
     )
+
+
+def _requested(resources: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, datetime]]:
+    """Yield names and ends of the reservations in calendar mode."""
+    for resource in resources:
+        inputs = part(resource, "inputs")
+        if resource["type"] == FUTURE_RESERVATION and inputs.get("reservationMode") == "CALENDAR":
+            name, (_, end) = read_period(Inputs(inputs))
+            yield name, end
 
 
 def _retained(resources: Sequence[Mapping[str, Any]], types: frozenset[str]) -> tuple[str, ...]:

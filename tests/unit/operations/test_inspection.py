@@ -2,7 +2,7 @@
 
 import socket
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
 
@@ -129,9 +129,14 @@ def test_what_is_adopted_may_stay() -> None:
 def test_what_remains() -> None:
     """Remaining buckets and disks are named; without any there is no message."""
     volume = Volume(name="pvc-1", disk="pd-1", size="10Gi", claim="research/data", retained=True)
-    assert list(destroy.remains(["acme-checkpoints"], [volume])) == [
+    end = datetime(2026, 12, 5, 8, tzinfo=UTC)
+    assert list(destroy.remains(["acme-checkpoints"], [volume], reservations=[("train", end)])) == [
         "Remaining resources that cost money:",
         "  bucket acme-checkpoints, with its contents, as declared (`keep`)",
+        (
+            "  reservation train, billed until 2026-12-05 08:00 UTC, used or not, unless Google Cloud "
+            "accepts `gcloud compute future-reservations cancel train`"
+        ),
         "  volume pvc-1 of claim research/data, 10Gi, disk pd-1",
     ]
     assert list(destroy.remains([], [])) == []

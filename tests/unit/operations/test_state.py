@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ebbtide.analysis.reading.gke import FUTURE_RESERVATION
 from ebbtide.analysis.recording.recording import STACK_TYPE
 from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
 from ebbtide.declaration.cloud_kind import CloudKind
@@ -23,6 +24,11 @@ from ebbtide.operations.state import (
 from tests.unit.operations.objects import STATE
 
 _REPOSITORY = "gcp:artifactregistry/repository:Repository"
+_REQUEST = {
+    "reservationMode": "CALENDAR",
+    "reservationName": "train-gpu",
+    "timeWindow": {"startTime": "2026-12-01T08:00:00Z", "endTime": "2026-12-05T08:00:00Z"},
+}
 
 
 def _resource(kind: str, name: str, parents: str = "", **more: Any) -> dict[str, Any]:
@@ -47,6 +53,7 @@ def test_a_state() -> None:
                 _resource("gcp:storage/bucket:Bucket", "c", outputs={"name": "acme-c"}),
                 _resource(_REPOSITORY, "r", retainOnDelete=True, outputs={"name": "images"}),
                 _resource(_REPOSITORY, "s", outputs={"name": "others"}),
+                _resource(FUTURE_RESERVATION, "f", retainOnDelete=True, inputs=_REQUEST),
                 _object("kubernetes:core/v1:Namespace", "research", parents=tenant),
                 _object("kubernetes:core/v1:NamespacePatch", "default", parents=tenant),
                 _object("kubernetes:core/v1:ConfigMap", "profile", "default", parents=tenant),
@@ -55,7 +62,7 @@ def test_a_state() -> None:
         }
     )
     assert state == State(
-        resources=9,
+        resources=10,
         protected=("train",),
         owns_cluster=True,
         buckets=("acme-b",),
@@ -69,6 +76,7 @@ def test_a_state() -> None:
         ),
         teams=frozenset({"research", "default"}),
         clusters=("train",),
+        reservations=(("train-gpu", datetime(2026, 12, 5, 8, tzinfo=UTC)),),
     )
     assert state.namespaces == {"research"}
 
