@@ -8,7 +8,8 @@ from urllib.parse import quote
 from ebbtide.declaration.catalog.accelerators import default_image, resource_name
 from ebbtide.declaration.catalog.gpu_direct import pod_needs
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide.declaration.model.capacity import Preemptible, Spot
+from ebbtide.declaration.model.base import rfc3339
+from ebbtide.declaration.model.capacity import Preemptible, Reservation, Spot
 from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.labels_and_taints import LabelsAndTaints
@@ -89,6 +90,13 @@ def _gpu_direct(pool: ResolvedPool) -> GpuDirectProfile | None:
     return GpuDirectProfile(pool.gpu_direct, **asdict(pod_needs(pool.gpu_direct, pool.hardware.family)))
 
 
+def _period(pool: ResolvedPool) -> tuple[str, ...]:
+    capacity = pool.capacity
+    if not isinstance(capacity, Reservation) or capacity.from_ is None or capacity.until is None:
+        return ()
+    return rfc3339(capacity.from_), rfc3339(capacity.until)
+
+
 def pool_profile(pool: ResolvedPool, queues: tuple[Queue, ...]) -> PoolProfile:
     """Return the profile of a pool."""
     derived, offer = pool.labels_and_taints, pool.offered
@@ -111,6 +119,7 @@ def pool_profile(pool: ResolvedPool, queues: tuple[Queue, ...]) -> PoolProfile:
         price=_price(pool),
         image=default_image(pool.accelerator_type, pool.architecture),
         gpu_direct=_gpu_direct(pool),
+        period=_period(pool),
     )
 
 

@@ -163,6 +163,8 @@ class PoolProfile:
         price: price of a node; unknown in a profile of version 1.
         image: default image of work on it, pinned by digest; empty for none.
         gpu_direct: additions to pods for GPUDirect; None for a pool without it.
+        period: begin and end of its reservation in calendar mode (RFC 3339), outside which it has no nodes;
+            empty for any other pool.
     """
 
     name: str
@@ -183,6 +185,7 @@ class PoolProfile:
     price: PriceProfile = PriceProfile()
     image: str = ""
     gpu_direct: GpuDirectProfile | None = None
+    period: tuple[str, ...] = ()
 
     @property
     def architecture(self) -> str:
@@ -480,6 +483,7 @@ def _pool(data: Mapping[str, Any]) -> PoolProfile:
         MatchExpression(item["key"], item["operator"], tuple(item["values"])) for item in data["affinity"]
     )
     plain["queues"] = tuple(data["queues"])
+    plain["period"] = tuple(data.get("period", ()))
     price = dict(data.get("price", {}))
     plain["price"] = PriceProfile(
         **_known(PriceProfile, {**price, "without": tuple(price.get("without", ()))})

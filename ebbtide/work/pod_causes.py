@@ -16,6 +16,7 @@ from ebbtide.clients.kubernetes.objects import (
 )
 from ebbtide.placement import PoolProfile
 from ebbtide.text import and_list, or_list
+from ebbtide.values.clock import in_utc
 from ebbtide.work.evidence import Actor, Cause, Evidence, clock_time, event_time
 from ebbtide.work.placement import misfit
 
@@ -68,7 +69,12 @@ def pending_pod(evidence: Evidence, pod: Object) -> Cause:
             remedy="the controller of that gate has to remove it",
             actor=Actor.ADMINISTRATOR,
         )
-    return _volume(pod) or _autoscaler(evidence, pod) or _unschedulable(evidence, pod)
+    return (
+        _volume(pod)
+        or _outside_period(evidence, pod)
+        or _autoscaler(evidence, pod)
+        or _unschedulable(evidence, pod)
+    )
 
 
 def _shortened(message: str) -> str:
@@ -101,6 +107,29 @@ def _volume(pod: Object) -> Cause | None:
             actor=Actor.OWNER,
         )
     return None
+
+
+def _outside_period(evidence: Evidence, pod: Object) -> Cause | None:
+    """Return the cause if every pool that could take a pod has nodes in a period alone, and not now."""
+    pools = candidates(evidence, pod)
+    periods = [tuple(map(datetime.fromisoformat, pool.period)) for pool in pools]
+    if not pools or any(not period or period[0] <= evidence.now < period[1] for period in periods):
+        return None
+    of_pools = f"of pool {or_list(pool.name for pool in pools)}"
+    if begins := [begin for begin, _ in periods if begin > evidence.now]:
+        return Cause(
+            reason="ReservationNotBegun",
+            message=f"the reservation {of_pools} begins at {in_utc(min(begins))}",
+            remedy="it starts within 30 minutes of the begin; its owner can choose another pool",
+            actor=Actor.TIME,
+            until=min(begins),
+        )
+    return Cause(
+        reason="ReservationEnded",
+        message=f"the reservation {of_pools} ended at {in_utc(max(end for _, end in periods))}",
+        remedy="its owner can choose another pool",
+        actor=Actor.OWNER,
+    )
 
 
 def _autoscaler(evidence: Evidence, pod: Object) -> Cause | None:

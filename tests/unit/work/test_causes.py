@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ebbtide.placement import Profile
 from ebbtide.work.evidence import Actor, Cause
 from ebbtide.work.progress import cause_of
 from tests.pages import output
@@ -328,6 +329,24 @@ def test_a_pool_at_its_maximum() -> None:
     cause = of_pod(full, containers=large)
     assert cause.reason == "DoesNotFit"
     assert "a pod needs 8 nvidia.com/gpu, and a node of pool t4 has 4 nvidia.com/gpu" in cause.message
+
+
+def test_a_pool_outside_its_period() -> None:
+    """The begin and the end of the only pool's reservation explain more than the autoscaler's attempts."""
+    failed = event("a", "FailedScaleUp", "GCE out of resources.", at="2026-11-20T10:08:00Z")
+
+    def cause(*period: str) -> Cause:
+        pools = tuple(replace(pool, period=period) if pool.name == "t4" else pool for pool in PROFILE.pools)
+        profile = Profile.load(replace(PROFILE, pools=pools).data())
+        return found(job=job(), pods=[waiting()], events=[failed], profile=profile)
+
+    before = cause("2026-11-21T08:00:00Z", "2026-11-28T08:00:00Z")
+    assert before.message == "the reservation of pool t4 begins at 2026-11-21 08:00 UTC"
+    assert (before.reason, before.until) == ("ReservationNotBegun", datetime(2026, 11, 21, 8, tzinfo=UTC))
+    assert cause("2026-11-20T08:00:00Z", "2026-11-28T08:00:00Z").reason == "StockOut"
+    after = cause("2026-11-13T08:00:00Z", "2026-11-20T10:10:00Z")
+    assert (after.reason, after.actor) == ("ReservationEnded", Actor.OWNER)
+    assert "ended at 2026-11-20 10:10 UTC" in after.message
 
 
 def test_a_taint() -> None:

@@ -27,6 +27,7 @@ from ebbtide.values import clock
 from tests.declarations import GKE, Declaration, only
 from tests.repository import ROOT
 from tests.synth import synth
+from tests.unit.work.clusters import derived
 
 REQUEST = "gcp:compute/futureReservation:FutureReservation"
 BEGIN, END = datetime(2026, 12, 1, 8, tzinfo=UTC), datetime(2026, 12, 8, 8, tzinfo=UTC)
@@ -39,7 +40,9 @@ def _declared(machine: str = MACHINE, most: int = 3, **capacity: Any) -> Declara
 
 
 def test_the_request_and_its_use() -> None:
-    """The stack requests a pool's machines in calendar mode, and its nodes use that reservation."""
+    """The stack requests a pool's machines in calendar mode, its nodes use that reservation, and the profile
+    has its period."""
+    assert derived(_declared()).pool("work").period == ("2026-12-01T08:00:00Z", "2026-12-08T08:00:00Z")
     recording = synth(_declared())
     request = recording.named("train-work-reservation", REQUEST)
     assert request.inputs == {
