@@ -95,9 +95,9 @@ def _with_cloud_names(manifest: Mapping[str, Any], args: QueuesArgs) -> Mapping[
     """Return a manifest with the pools' names in the cloud: in flavors' labels and in fallback orders."""
     spec: Mapping[str, Any] = manifest.get("spec") or {}
     match manifest["kind"]:
-        case "ResourceFlavor" if (pool := manifest["metadata"]["name"]) in args.pool_names:
+        case "ResourceFlavor":
             labels: Mapping[str, Any] = spec["nodeLabels"]
-            named = {key: _cloud_name(pool, args) for key in (NODE_POOL, AGENT_POOL) if key in labels}
+            named = {key: _cloud_name(labels[key], args) for key in (NODE_POOL, AGENT_POOL) if key in labels}
             return {**manifest, "spec": {**spec, "nodeLabels": {**labels, **named}}}
         case "ComputeClass":
             rules = [

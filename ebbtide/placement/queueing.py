@@ -42,8 +42,8 @@ class Flavor:
     """The flavor of a pool, or of alternative pools.
 
     Attributes:
-        name: the pool's name; for several pools, the queue's name with the suffix `.pools`, which no pool
-            name has.
+        name: the pool's name, or its `resourceFlavor`; for several pools, the queue's name with the suffix
+            `.pools`, which no pool name has.
         labels: labels that only these nodes have.
         taints: taints of the nodes.
         tolerations: a toleration for each taint.
@@ -116,7 +116,7 @@ def flavor(pool: ResolvedPool) -> Flavor:
     """
     derived = pool.labels_and_taints
     labels = {key: derived.all_labels[key] for key in (*derived.distinguishing, derived.pool_label) if key}
-    return _flavor(pool.name, labels, derived.all_taints, (pool,))
+    return _flavor(pool.flavor_name, labels, derived.all_taints, (pool,))
 
 
 def fallback_flavor(queue: Queue, cluster: Cluster) -> Flavor:

@@ -7,6 +7,7 @@ from tests.contract.flips import ADMINS, AKS_EXISTING, GKE_CPU, GKE_EXISTING, GK
 from tests.declarations import AKS, GKE, changed
 
 TEAM = changed(GKE, queues=[{"name": "gpus", "pools": ["t4"]}], teams=[{"name": "vision"}])
+T4 = next(at for at, pool in enumerate(GKE["pools"]) if pool["name"] == "t4")
 AKS_TEAM = changed(AKS, teams=[{"name": "vision"}])
 STEADY = changed(
     GKE,
@@ -25,6 +26,7 @@ def team(field: str, key: str, value: Any, before: Any = None) -> Flip:
 ROOMY = with_value(changed(GKE, lifetime={"hours": 8}), "pools.0.machine", "e2-standard-8")
 AKS_ROOMY = with_value(AKS, "pools.0.machine", "Standard_D8s_v5")
 TENANCY = [
+    flip("Pool.resource_flavor", TEAM, f"pools.{T4}.resourceFlavor", "theirs"),
     flip("Queue.name", TEAM, "queues.0.name", "others"),
     flip("Queue.pools", TEAM, "queues.0.pools", ["t4", "a100"]),
     flip("Queue.local_queues", TEAM, "queues.0.localQueues", [{"namespace": "default"}]),

@@ -63,7 +63,9 @@ def test_quotas_are_what_nodes_offer(declaration: Declaration) -> None:
 
 def _pools_of_flavors(declaration: Declaration) -> dict[str, list[str]]:
     """The pools of each flavor: its own, or all of the queue that falls back."""
-    named: dict[str, list[str]] = {pool["name"]: [pool["name"]] for pool in declaration["pools"]}
+    named: dict[str, list[str]] = {
+        pool.get("resourceFlavor", pool["name"]): [pool["name"]] for pool in declaration["pools"]
+    }
     return named | {f"{queue['name']}.pools": queue["pools"] for queue in declaration.get("queues", ())}
 
 

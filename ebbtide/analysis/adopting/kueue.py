@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ebbtide.analysis.adopting.found import AdoptionError, Found, LeftOut
 from ebbtide.analysis.adopting.kueue_objects import (
+    AKS_PREFIX,
     ObjectDifference,
     compare_objects,
     kueue_objects,
@@ -36,8 +37,8 @@ class AdoptedQueues:
     """The declaration of Kueue's objects, and the proof that it derives the same objects.
 
     Attributes:
-        fields: `queues`, `teams`, `cohort` and `addons` of the declaration, in its own names; empty ones are
-            omitted.
+        fields: `pools` with the names of their flavors, `queues`, `teams`, `cohort` and `addons` of the
+            declaration, in its own names; empty and unchanged ones are omitted.
         differences: fields of the objects that the declaration would change or add.
         left: objects that the declaration has no word for, and which stay as they are.
     """
@@ -295,7 +296,14 @@ class _Reading:
         if not self.queues:
             return {}
         addons: Mapping[str, Any] = declaration.get("addons") or {}
+        flavors = self._flavor_names()
         fields: dict[str, Any] = {
+            "pools": [
+                {**pool, "resourceFlavor": flavors[pool["name"]]} if pool["name"] in flavors else pool
+                for pool in declaration["pools"]
+            ]
+            if flavors
+            else [],
             "queues": [self._queue(name, items) for name, items in self.queues.items()],
             "teams": [self._team(team) for team in dict.fromkeys(self._teams.values())],
             "addons": {**addons, "kueue": {**(addons.get("kueue") or {}), "existing": True}},
@@ -306,6 +314,18 @@ class _Reading:
                 fields["cohort"] = {**(declaration.get("cohort") or {}), "name": name}
         fields["teams"] = [team for team in fields["teams"] if not self._is_derived(team)]
         return {key: value for key, value in fields.items() if value}
+
+    def _flavor_names(self) -> dict[str, str]:
+        """Return the names to declare by pool: of the first flavor of a queue that selects one pool alone, of
+        those whose pool has no flavor of its own name."""
+        names: dict[str, str] = {}
+        found = [flavor for item in self._found for flavor in item.flavors if not flavor.fallback]
+        own = {flavor.name for flavor in found if flavor.pools == (flavor.name,)}
+        for flavor in found:
+            (pool, *others) = flavor.pools
+            if not others and pool not in own and not flavor.name.startswith(AKS_PREFIX):
+                names.setdefault(pool, flavor.name)
+        return names
 
     def _is_derived(self, team: Mapping[str, Any]) -> bool:
         """Return whether a team is the tenant that the declaration derives for Kubeflow Pipelines."""

@@ -223,7 +223,11 @@ _REASONS: Final = (
         "The queue borrows the nodes of the cohort that no team is guaranteed, and has whole nodes.",
     ),
     ("", r"(borrowing|lending)Limit$", "Limits are whole nodes of a pool."),
-    ("", r"resourceGroups\[\d+\]\.flavors", "A flavor is named after its pool, and each pool has one."),
+    (
+        "",
+        r"resourceGroups\[\d+\]\.flavors",
+        "A pool has one flavor; alternative pools have one together.",
+    ),
     ("", r"resourceGroups", "A declaration has one resource group over all resources of the pools."),
     ("ClusterQueue", r"cohortName", "All queues of a declaration share one cohort."),
     ("Cohort", r"parentName", "The cohort of a declaration has no parent."),
@@ -246,7 +250,7 @@ def _reason(kind: str, path: str) -> str:
 
 
 _LEFT: Final = {
-    "ResourceFlavor": "No queue that is declared has a pool with its node labels and its name.",
+    "ResourceFlavor": "No queue that is declared has a pool that it alone selects by its node labels.",
     "ClusterQueue": "It has no LocalQueue, or no flavor that selects a pool.",
     "LocalQueue": "Its ClusterQueue is not declared.",
     "Cohort": "No queue that is declared is in it.",

@@ -38,7 +38,7 @@ from ebbtide.analysis.reading.pools import (
     read_pools,
     read_resource_overrides,
 )
-from ebbtide.analysis.reading.queues import read_cluster_queues, read_queues
+from ebbtide.analysis.reading.queues import read_cluster_queues, read_flavors, read_queues
 from ebbtide.analysis.recording.assumption_tables import is_assumed
 from ebbtide.analysis.recording.recording import Message, Recording, Resource
 from ebbtide.analysis.recording.values import SECRET_TEXT, Plain, Secret, at, leaves, masked
@@ -89,7 +89,9 @@ def preview_of(
         earlier=earlier,
         deleted=deleted,
     )
-    queues = read_queues(recording, pools)
+    flavors = read_flavors(recording, pools)
+    pool_of_flavor = {name: pools[own[0]].name for name, own in flavors.items() if len(own) == 1}
+    queues = read_queues(recording, pools, flavors)
     fallbacks, gpu_hours = read_fallbacks(recording, pools, queues), _gpu_hours(pools, queues)
     messages = [
         *(Message(severity="error", text=text) for text in errors),
@@ -106,7 +108,7 @@ def preview_of(
         ),
         resource_overrides=masked(read_resource_overrides(recording)),
         pools=tuple(map(pool_report, pools, queues, fallbacks, of_pools)),
-        queues=tuple(_queue(queue, gpu_hours) for queue in read_cluster_queues(recording)),
+        queues=tuple(_queue(queue, gpu_hours, pool_of_flavor) for queue in read_cluster_queues(recording)),
         cost=cost_report,
         quotas=tuple(_view(CloudQuotaReport, quota) for quota in quotas(pools)),
         without_quota=without_quota(pools),
@@ -151,10 +153,14 @@ def _gpu_hours(
     return prices
 
 
-def _queue(queue: QueueFacts, gpu_hours: Mapping[str, Mapping[str, AmountReport]]) -> QueueReport:
+def _queue(
+    queue: QueueFacts,
+    gpu_hours: Mapping[str, Mapping[str, AmountReport]],
+    pool_of_flavor: Mapping[str, str],
+) -> QueueReport:
     prices = {pool: price for name in queue.local_queues for pool, price in gpu_hours.get(name, {}).items()}
     quotas = [
-        _view(QuotaReport, quota, flavor=flavor, resource=resource)
+        _view(QuotaReport, quota, flavor=flavor, pool=pool_of_flavor.get(flavor, ""), resource=resource)
         for flavor, resources in queue.quotas.items()
         for resource, quota in resources.items()
     ]

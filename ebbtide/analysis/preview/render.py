@@ -241,7 +241,7 @@ def _queues(queues: Sequence[QueueReport], width: int) -> Iterator[RenderableTyp
     table = _Table(
         {
             "QUEUE": [row.names for row in rows],
-            "POOL": [row.flavor for row in rows],
+            "POOL": [row.pool for row in rows],
             "GUARANTEE": [row.guarantee for row in rows],
             "AT MOST": [row.most for row in rows],
             "WEIGHT": [row.weight for row in rows],

@@ -198,6 +198,8 @@ class QuotaReport(DocumentPart):
 
     flavor: str
     """Name of the ResourceFlavor."""
+    pool: str = ""
+    """Pool that the flavor selects; empty for alternative pools."""
     resource: str
     """`cpu`, or the resource name of an accelerator, such as `nvidia.com/gpu`."""
     nominal: float

@@ -122,7 +122,7 @@ class QueueRow:
 
     Attributes:
         names: names of its LocalQueues.
-        flavor: the pool.
+        pool: the flavor's pool; for alternative pools, the flavor.
         guarantee: nominal quota, in accelerators or else in CPUs, with the resource.
         most: quota with what can be borrowed.
         weight: share of the unused quota of others.
@@ -130,7 +130,7 @@ class QueueRow:
     """
 
     names: str
-    flavor: str
+    pool: str
     guarantee: str
     most: str
     weight: str
@@ -142,13 +142,13 @@ def queue_rows(queues: Sequence[QueueReport]) -> list[QueueRow]:
     return [
         QueueRow(
             ", ".join(queue.local_queues),
-            flavor,
+            pool or flavor,
             *_quota(queue, flavor),
             queue.weight,
-            amount_words(queue.gpu_hours.get(flavor)),
+            amount_words(queue.gpu_hours.get(pool or flavor)),
         )
         for queue in queues
-        for flavor in dict.fromkeys(quota.flavor for quota in queue.quotas)
+        for flavor, pool in dict.fromkeys((quota.flavor, quota.pool) for quota in queue.quotas)
     ]
 
 

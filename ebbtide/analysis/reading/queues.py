@@ -15,8 +15,8 @@ from ebbtide.values.kueue_api import flavors_of_queues, selects
 _GROUP: Final = "kubernetes:kueue.x-k8s.io/"
 
 
-def read_queues(recording: Recording, pools: Sequence[ResolvedPool]) -> list[tuple[str, ...]]:
-    """Return the local queues, as `namespace/name`, of each pool, in the order of the pools."""
+def read_flavors(recording: Recording, pools: Sequence[ResolvedPool]) -> dict[str, list[int]]:
+    """Return the pools of each flavor, as positions in `pools`."""
     labelled: dict[tuple[str, str], list[int]] = {}
     for number, pool in enumerate(pools):
         for label in pool.labels.items():
@@ -28,10 +28,16 @@ def read_queues(recording: Recording, pools: Sequence[ResolvedPool]) -> list[tup
         rarest = min(candidates, key=len) if candidates else []
         return [number for number in rarest if selects(labels, pools[number].labels)]
 
-    flavors = {
+    return {
         item.text("metadata.name"): matching_pools(item.labels("spec.nodeLabels"))
         for item in _kind(recording, "ResourceFlavor")
     }
+
+
+def read_queues(
+    recording: Recording, pools: Sequence[ResolvedPool], flavors: Mapping[str, Sequence[int]]
+) -> list[tuple[str, ...]]:
+    """Return the local queues, as `namespace/name`, of each pool, in the order of the pools."""
     names_by_pool: list[dict[str, None]] = [{} for _ in pools]
     manifests = [item.inputs for item in recording if item.type.startswith(_GROUP)]
     for name, (_, names) in flavors_of_queues(manifests).items():

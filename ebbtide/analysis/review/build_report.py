@@ -283,17 +283,17 @@ def _queues(before: Preview, after: Preview) -> Iterator[str]:
             continue
         now = {(quota.flavor, quota.resource): quota for quota in new.quotas}
         for quota in _shown(old):
-            left = now.get((quota.flavor, quota.resource))
+            left, of_pool = now.get((quota.flavor, quota.resource)), quota.pool or quota.flavor
             most, less = _most(quota), _most(left)
             guarantee = left.nominal if left else 0
             if guarantee < quota.nominal:
                 yield (
-                    f"Queue {_name(old)} is guaranteed {guarantee:g} {quota.resource} of {quota.flavor}, "
+                    f"Queue {_name(old)} is guaranteed {guarantee:g} {quota.resource} of {of_pool}, "
                     f"{quota.nominal:g} before: other queues can preempt its work beyond that."
                 )
             if less < most:
                 yield (
-                    f"Queue {_name(old)} loses capacity: at most {less:g} {quota.resource} of {quota.flavor}"
+                    f"Queue {_name(old)} loses capacity: at most {less:g} {quota.resource} of {of_pool}"
                     f", {most:g} before."
                 )
 

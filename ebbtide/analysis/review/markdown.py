@@ -279,7 +279,7 @@ def _queues(review: Review) -> Section:
         rows=tuple(
             table_row(
                 code_span(row.names),
-                code_span(row.flavor),
+                code_span(row.pool),
                 *map(escaped, (row.guarantee, row.most, row.weight, row.gpu_hour)),
             )
             for row in queue_rows(queues)

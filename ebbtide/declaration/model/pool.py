@@ -400,6 +400,9 @@ class Pool(Declared):
     protect: bool = False
     """Protection from deletion, in a stack without `lifetime`: to remove the pool from the declaration,
     update it with `false` first. `ebbtide adopt --pools-only` writes it."""
+    resource_flavor: Name | None = None
+    """Name of the pool's ResourceFlavor in Kueue, for example that of one which exists: admitted work refers
+    to it. Default: the pool's name. `ebbtide adopt` writes it."""
     upgrade: Annotated[
         Upgrade | None,
         gke("upgradeSettings.maxSurge", "upgradeSettings.maxUnavailable"),
@@ -431,6 +434,11 @@ class Pool(Declared):
     """Inputs of `gcp.container.NodePool` (`nodeConfig: {fastSocket: {enabled: true}}`) or
     `azure-native.containerservice.AgentPool` that the declaration has no field for, applied last, with their
     names as in Pulumi YAML. Mappings are merged with the derived inputs; lists replace them."""
+
+    @property
+    def flavor_name(self) -> str:
+        """Name of the ResourceFlavor of its nodes."""
+        return self.resource_flavor or self.name
 
     @property
     def is_system(self) -> bool:

@@ -2,7 +2,7 @@
 
 import copy
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -192,8 +192,8 @@ def _pool(shared: Shared) -> None:
 
 
 def test_queues_with_work_are_adopted(shared: Shared) -> None:
-    """The owner's queue becomes the stack's, by an import and two updates, while a Job of it runs and another
-    waits: their Workloads stay, and the pod runs on."""
+    """The owner's queue and flavor become the stack's under their names, and are the owner's again after a
+    destroy, while a Job runs and another waits: their Workloads stay, and the pod runs on."""
     _pool(shared)
     owners = json.loads(json.dumps(_theirs()).replace("default-pool", "batch"))
     _apply(shared, [*owners, _waiting(owners[-1])])
@@ -202,7 +202,7 @@ def test_queues_with_work_are_adopted(shared: Shared) -> None:
         lambda kept: len(kept["running"]) == 1 and len(kept["workloads"]) == 2,
         seconds=240,
     )
-    objects = [item for kind in _KINDS for item in shared.api.items(f"{API_PATH}/{kind}")]
+    objects = [item for kind in _KINDS for item in _objects(shared, kind)]
     queues = {"kind": "List", "items": objects}
     (shared.site.terminal.root / "queues.json").write_text(json.dumps(queues))
 
@@ -214,9 +214,13 @@ def test_queues_with_work_are_adopted(shared: Shared) -> None:
     assert status == 0, out
     status, out = shared.up()
     assert (status, "Stack dev: no change." in out) == (0, True), out
-    after = _kept(shared)
-    assert after["workloads"] == before["workloads"]
-    assert (after["admitted"] >= before["admitted"], after["running"] >= before["running"]) == (True, True)
+    assert _stays(shared, before)
+
+    for words in (("adopt", "--undo", "--yes"), ("destroy",)):
+        status, out = shared.site.run(*words, confirmed=words == ("destroy",))
+        assert status == 0, out
+    assert _stays(shared, before)
+    assert [item["metadata"]["name"] for item in shared.api.items(f"{API_PATH}/cohorts")] == []
 
 
 _KINDS = ("resourceflavors", "clusterqueues", "localqueues")
@@ -225,6 +229,25 @@ _KINDS = ("resourceflavors", "clusterqueues", "localqueues")
 def _waiting(job: Object) -> Object:
     """A second Job in the queue, whose quota is used."""
     return {**job, "metadata": {**job["metadata"], "name": "later"}}
+
+
+def _stays(shared: Shared, before: Mapping[str, set[str]]) -> bool:
+    """Return whether the owner's objects have their names, all work exists, and that which started runs."""
+    after = _kept(shared)
+    names = {kind: [item["metadata"]["name"] for item in _objects(shared, kind)] for kind in _KINDS}
+    (queue,) = _objects(shared, "clusterqueues")
+    (flavor,) = queue["spec"]["resourceGroups"][0]["flavors"]
+    return (
+        names == {kind: ["theirs"] for kind in _KINDS}
+        and flavor["name"] == "theirs"
+        and after["workloads"] == before["workloads"]
+        and after["admitted"] >= before["admitted"]
+        and after["running"] >= before["running"]
+    )
+
+
+def _objects(shared: Shared, kind: str) -> list[Object]:
+    return shared.api.items(f"{API_PATH}/{kind}")
 
 
 def _kept(shared: Shared) -> dict[str, set[str]]:

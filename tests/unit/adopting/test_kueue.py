@@ -39,6 +39,7 @@ def _without_queues(declaration: Declaration) -> Declaration:
     for field in ("queues", "teams", "cohort"):
         plain.pop(field, None)
     for pool in plain["pools"]:
+        pool.pop("resourceFlavor", None)
         if fallback := cluster.fallback_of(pool["name"]):
             pool["labels"] = {**pool.get("labels", {}), key: fallback}
     return _on_existing(plain)
@@ -201,6 +202,12 @@ def _theirs(version: str = KUEUE) -> list[dict[str, Any]]:
 
 
 DECLARED = {
+    "pools": [
+        {**pool, "resourceFlavor": {"t4": "spot-t4", "cpu": "cpus"}[pool["name"]]}
+        if pool["name"] in ("t4", "cpu")
+        else pool
+        for pool in EXISTING["pools"]
+    ],
     "queues": [
         {
             "name": "batch",
@@ -254,17 +261,42 @@ def test_every_field_of_others_is_kept_or_listed() -> None:
     assert vision.keys() == {
         "spec.namespaceSelector.matchLabels.kubernetes.io/metadata.name",
         "spec.resourceGroups[0].coveredResources",
-        "spec.resourceGroups[0].flavors[]",
+        "spec.resourceGroups[0].flavors[spot-t4].resources[]",
+        "spec.resourceGroups[0].flavors[spot-t4].resources[nvidia.com/gpu].nominalQuota",
     }
     assert all(item.reason for item in adopted.differences)
     assert not any(item.stays for item in vision.values())
     assert {item.name for item in adopted.left} == {
-        *(f"ResourceFlavor {name}" for name in ("spot-t4", "cpus", "default-flavor", "aks-cpu")),
+        *(f"ResourceFlavor {name}" for name in ("default-flavor", "aks-cpu")),
         "ClusterQueue unused",
         "WorkloadPriorityClass urgent",
     }
-    added = {item.name for item in adopted.differences if not item.path}
-    assert {"ResourceFlavor t4", "ResourceFlavor cpu", "Cohort ml"} <= added
+    added = {item.name for item in adopted.differences if not item.path and "Priority" not in item.name}
+    assert added == {"Cohort ml"}
+
+
+def test_a_flavor_keeps_its_name_if_it_alone_has_the_nodes_of_a_pool() -> None:
+    """A flavor of several pools, the second flavor of a pool, one beside that of the pool's name, and one of
+    AKS have no name in the declaration."""
+    labels = {"cloud.google.com/gke-nodepool": "cpu"}
+    both = {"cloud.google.com/gke-spot": "true"}
+    names = {"one": labels, "two": labels, "cpu": labels, "aks-one": labels, "spot": both}
+
+    def named(*flavors: str) -> dict[str, str]:
+        queues = [
+            item
+            for name in flavors
+            for item in (
+                _object("ResourceFlavor", name, {"nodeLabels": names[name]}),
+                _object("ClusterQueue", f"of-{name}", {"resourceGroups": [_quota(name, cpu="1")]}),
+                _object("LocalQueue", name, {"clusterQueue": f"of-{name}"}, namespace="a"),
+            )
+        ]
+        pools = _adopted(queues, EXISTING).fields.get("pools", ())
+        return {pool["name"]: pool["resourceFlavor"] for pool in pools if "resourceFlavor" in pool}
+
+    assert named("one", "two") == {"cpu": "one"}
+    assert [named("one", "cpu"), named("aks-one"), named("spot")] == [{}] * 3
 
 
 def test_a_document_without_objects_of_kueue_is_none() -> None:

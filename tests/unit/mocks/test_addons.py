@@ -30,7 +30,7 @@ from ebbtide.placement.kueue_settings import CONFIG_KEY
 from ebbtide.placement.queue_objects import fallback_objects
 from ebbtide.placement.queueing import queueing
 from tests.contract.flips import GKE_EXISTING
-from tests.declarations import changed
+from tests.declarations import changed, pool
 from tests.running import full
 from tests.unit.mocks.mocked import AKS, GKE, Mocks, team
 
@@ -112,13 +112,15 @@ def test_pipelines(mocks: Mocks) -> None:
 
 
 @pytest.mark.parametrize(
-    ("declaration", "label"),
-    [(GKE, "cloud.google.com/gke-nodepool"), (AKS, "kubernetes.azure.com/agentpool")],
-    ids=["gke", "aks"],
+    ("cloud", "label"),
+    [("gke", "cloud.google.com/gke-nodepool"), ("aks", "kubernetes.azure.com/agentpool")],
 )
-def test_queues(mocks: Mocks, declaration: Cluster, label: str) -> None:
+def test_queues(mocks: Mocks, cloud: str, label: str) -> None:
     """A team has a local queue for each queue that it may use, and a flavor has the labels of its pool's
-    nodes, with the pool's name in the cloud."""
+    nodes, with the pool's name in the cloud, under a name of its own as well."""
+    written = full(cloud)
+    pool(written, "t4")["resourceFlavor"] = "theirs"
+    declaration = declare(written)
 
     @pulumi.runtime.test
     def program() -> None:
@@ -142,8 +144,8 @@ def test_queues(mocks: Mocks, declaration: Cluster, label: str) -> None:
         item["metadata"]["name"]: item["spec"]["nodeLabels"]
         for item in mocks.of_type("kubernetes:kueue.x-k8s.io/v1beta2:ResourceFlavor")
     }
-    for pool, in_cloud in (("t4", "t4-new"), ("cpu", "cpu")):
-        assert {"ebbtide.dev/pool": pool, label: in_cloud}.items() <= flavors[pool].items()
+    for name, own, in_cloud in (("theirs", "t4", "t4-new"), ("cpu", "cpu", "cpu")):
+        assert {"ebbtide.dev/pool": own, label: in_cloud}.items() <= flavors[name].items()
 
 
 def test_tenant(mocks: Mocks) -> None:

@@ -113,7 +113,7 @@ def test_less_is_allocatable(fields: dict[str, Any], cpu_m: float, memory_mib: f
     assert (has.cpu_m - less.cpu_m, round(has.memory_mib - less.memory_mib)) == (cpu_m, memory_mib)
 
 
-_WITHOUT = {"locationPolicy", "tpuTopology", "drainTimeout", "protect", "overrides"}
+_WITHOUT = {"locationPolicy", "tpuTopology", "drainTimeout", "protect", "resourceFlavor", "overrides"}
 """Fields without an input of their own: in `autoscaling` and `placementPolicy`, or read by Ebbtide or the
 engine alone."""
 

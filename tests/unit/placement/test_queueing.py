@@ -37,8 +37,8 @@ def _standing_in(draw: st.DrawFn, declaration: Declaration) -> list[str]:
 
 @st.composite
 def queued(draw: st.DrawFn) -> Declaration:
-    """A declaration with queues over some of its pools, in any order, one of which may fall back, and teams
-    with weights and guarantees."""
+    """A declaration with queues over some of its pools, in any order, one of which may fall back, names of
+    flavors, and teams with weights and guarantees."""
     declaration = draw(declarations())
     work = [pool["name"] for pool in declaration["pools"][1:]]
     if not work:
@@ -53,6 +53,10 @@ def queued(draw: st.DrawFn) -> Declaration:
     if together:
         queues.append({"name": "f", "pools": together, "fallback": True})
     declaration["queues"] = queues
+    used = {pool for queue in queues if queue["name"] != "f" for pool in queue["pools"]}
+    for pool in declaration["pools"]:
+        if pool["name"] in used and draw(st.booleans()):
+            pool["resourceFlavor"] = f"{pool['name']}.nodes"
     names = [queue["name"] for queue in queues]
     most = {pool["name"]: pool["nodes"]["max"] for pool in declaration["pools"][1:]}
     teams: list[Declaration] = []
@@ -173,7 +177,7 @@ def test_every_taint_is_tolerated(declaration: Declaration) -> None:
         tolerated = {(toleration.key, toleration.value, toleration.effect) for toleration in item.tolerations}
         assert {(taint.key, taint.value, taint.effect) for taint in item.taints} == tolerated
         if len(item.offers) == 1:
-            assert item.labels["ebbtide.dev/pool"] == item.name
+            assert item.labels["ebbtide.dev/pool"] == item.offers[0].pool
 
 
 @pytest.mark.parametrize(

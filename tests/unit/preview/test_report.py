@@ -12,8 +12,12 @@ from pydantic import ValidationError
 
 from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.preview.report import VERSION, Preview, ResourceReport
+from ebbtide.analysis.preview.words import queue_rows
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.values.documents import json_schema
+from tests.contract.flips import with_value
+from tests.declarations import GKE, only
+from tests.synth import synth
 from tests.unit.recording.programs import Part, network, run
 
 
@@ -127,6 +131,18 @@ def test_pools_are_read(preview: Preview) -> None:
     assert (pool.nodes.minimum, pool.nodes.maximum, pool.nodes.fixed) == (0, 4, None)
     assert pool.admits == "only pods that request nvidia.com/gpu"
     assert [(taint.key, taint.automatic) for taint in pool.taints] == [("nvidia.com/gpu", True)]
+
+
+def test_a_queue_has_the_pool_of_its_flavor() -> None:
+    """A flavor with another name than its pool's is shown with the pool and the price of its GPUs."""
+    gpus = with_value(only(GKE, machine="a2-highgpu-1g", capacity="spot"), "addons", {"kueue": {}})
+    plain, named = (
+        preview_of(synth(declaration)).queues
+        for declaration in (gpus, with_value(gpus, "pools.1.resourceFlavor", "nvidia"))
+    )
+    assert {quota.flavor for queue in named for quota in queue.quotas} == {"nvidia"}
+    assert queue_rows(named) == queue_rows(plain)
+    assert all(row.gpu_hour != "-" for row in queue_rows(named))
 
 
 def test_warnings_and_messages(preview: Preview) -> None:

@@ -6,7 +6,7 @@ import pulumi_gcp as gcp
 import pulumi_kubernetes as k8s
 
 from ebbtide.analysis.reading.pools import read_pools
-from ebbtide.analysis.reading.queues import read_cluster_queues, read_queues
+from ebbtide.analysis.reading.queues import read_cluster_queues, read_flavors, read_queues
 from ebbtide.analysis.recording.record import record
 
 _API = "kueue.x-k8s.io/v1beta2"
@@ -51,7 +51,10 @@ def test_queues_lead_to_the_pools_of_their_flavors() -> None:
         _object("LocalQueue", "stray", {"clusterQueue": "missing"}, "vision")
 
     recording = record(program, project="shop", stack="dev")
-    assert read_queues(recording, read_pools(recording)) == [("vision/gpus",), ("vision/gpus",), ()]
+    pools = read_pools(recording)
+    flavors = read_flavors(recording, pools)
+    assert flavors == {"a": [0], "b": [1], "nowhere": [], "unlabelled": []}
+    assert read_queues(recording, pools, flavors) == [("vision/gpus",), ("vision/gpus",), ()]
 
 
 def test_a_team_counts_on_what_others_lend() -> None:

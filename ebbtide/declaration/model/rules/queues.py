@@ -64,6 +64,41 @@ def _not_too_many_pools(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+_NAMED_FLAVOR = f"{KUEUE}, ResourceFlavor is cluster-scoped (2026-08-20)"
+
+
+@cluster_rule("unique flavors", _NAMED_FLAVOR)
+def _flavors_once(cluster: Cluster) -> Iterator[Fault]:
+    owners = {f"{queue.name}.pools": f"the queue {queue.name}" for queue in cluster.fallback_queues}
+    owners |= {pool.name: f"the pool {pool.name}" for pool in cluster.pools if not pool.resource_flavor}
+    for number, pool in enumerate(cluster.pools):
+        own = f"the pool {pool.name}"
+        if pool.resource_flavor and owners.setdefault(pool.resource_flavor, own) != own:
+            yield Fault(
+                f"pools[{number}].resourceFlavor",
+                f"{pool.resource_flavor} is the ResourceFlavor of {owners[pool.resource_flavor]}.",
+                "Both would share its node labels and its quota.",
+                "Write another name, or omit resourceFlavor.",
+            )
+
+
+@cluster_rule("named flavor in queue", _NAMED_FLAVOR)
+def _flavors_in_queues(cluster: Cluster) -> Iterator[Fault]:
+    queued = {name for queue in cluster.resolved_queues for name in queue.pools}
+    for number, pool in enumerate(cluster.pools):
+        fallback = cluster.fallback_of(pool.name)
+        if pool.resource_flavor and (fallback or pool.name not in queued):
+            yield Fault(
+                f"pools[{number}].resourceFlavor",
+                f"The pool {pool.name} has no ResourceFlavor of its own: "
+                + (f"the queue {fallback} has one of all its pools." if fallback else "it is in no queue."),
+                "The name would have no effect.",
+                "Omit resourceFlavor."
+                if pool.is_system
+                else "Omit resourceFlavor, or declare a queue without fallback with the pool.",
+            )
+
+
 @cluster_rule(
     "maximum taints in queue",
     "ebbtide/declaration/providers/schemas/kueue.csv: ResourceFlavor nodeTaints, tolerations",
@@ -442,6 +477,7 @@ def _not_managed(cluster: Cluster) -> Iterator[Fault]:
         return
     names = {"cohort.name": cluster.cohort.name}
     names |= {f"queues[{number}].name": queue.name for number, queue in enumerate(cluster.queues)}
+    names |= {f"pools[{number}].resourceFlavor": p.resource_flavor for number, p in enumerate(cluster.pools)}
     names |= {
         f"teams[{number}].queues[{index}].clusterQueue": use.cluster_queue
         for number, team in enumerate(cluster.teams)
