@@ -91,7 +91,9 @@ def test_a_public_shape(site: Site, case: str) -> None:
     declared = site.declared()
     *_, changed = declared["pools"]
     changed["labels"] = {**changed.get("labels", {}), "stage": "two"}
-    declared["pools"].append({"name": "added", "machine": MACHINES[cloud], "nodes": {"max": 1}})
+    # With an account of the stack's own, its account and grants would be created as well.
+    account = {key: changed[key] for key in ("serviceAccount",) if key in changed}
+    declared["pools"].append({"name": "added", "machine": MACHINES[cloud], "nodes": {"max": 1}, **account})
     _declare(site, declared)
     _done(site, "up")
     after = _cloud(site)
