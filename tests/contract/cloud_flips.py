@@ -199,7 +199,7 @@ AKS_CLOUD = [
             ("subnet", "subnet", {"networkSecurityGroup": {"id": f"{_RESOURCES}/nsg"}}),
             ("storage_account", "storageAccount", {"sku": {"name": "Standard_ZRS"}}),
             ("file_storage_account", "fileStorageAccount", {"sku": {"name": "Premium_ZRS"}}),
-            ("management_policy", "managementPolicy", {"policy": {"rules": []}}),
+            ("management_policy", "managementPolicy", {"policy": dict[str, Any](rules=[])}),
             ("registry", "registry", {"sku": {"name": "Premium"}}),
         )
     ),
