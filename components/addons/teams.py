@@ -61,9 +61,9 @@ def registry_inputs(key: str | None) -> dict[str, str]:
 def fixed_registry_key(cloud: CloudKind) -> pulumi.ResourceOptions:
     """Return options with which the component of a registry keeps the key that it was created with.
 
-    Artifact Registry has it for ever, and the provider would delete the images (pulumi-gcp 10.2.0). Azure
-    takes another key, but the first at the creation only, and none never again (azure-container-registry
-    docs, tutorial-customer-managed-keys, 2026).
+    Artifact Registry cannot change it, and the provider would delete the images (pulumi-gcp 10.2.0). Azure
+    takes another key, but the first one only at the creation, and cannot go back to its own keys
+    (azure-container-registry docs, tutorial-customer-managed-keys, 2026).
     """
 
     def refuse(args: pulumi.ResourceHookArgs) -> None:

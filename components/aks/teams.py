@@ -264,20 +264,8 @@ def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.StorageAccou
     keep = args.keep if declared is None else declared
     opts = pulumi.ResourceOptions(parent=parent, retain_on_delete=keep)
     group = _group_that_stays(name, args, opts) if keep else args.resource_group
-    vault_key = _vault_key(
-        f"{name}-bucket-key",
-        VaultKeyArgs(
-            name=fitting(f"{args.cluster}-{args.team.stored_as}-bucket-key", IDENTITY),
-            resource_group=group,
-            location=args.location,
-            subscription=args.subscription,
-            key=args.keys.buckets or "",
-            vault=args.keys.vault or "",
-            keep=keep,
-            labels=args.labels,
-        ),
-        parent,
-    )
+    called = f"{args.cluster}-{args.team.stored_as}-bucket-key"
+    vault_key = _vault_key(f"{name}-bucket-key", called, args.keys.buckets, group, args, keep, parent)
     account = storage.StorageAccount(
         f"{name}-bucket",
         account_name=args.bucket,
@@ -316,9 +304,29 @@ def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.StorageAccou
     return account
 
 
-def _vault_key(name: str, args: VaultKeyArgs, parent: pulumi.Resource) -> VaultKey | None:
-    """Create the identity that uses a declared key; return None without one."""
-    return VaultKey(name, args, pulumi.ResourceOptions(parent=parent)) if args.key else None
+def _vault_key(
+    name: str,
+    called: str,
+    key: str | None,
+    group: pulumi.Input[str],
+    args: "TenantArgs | RegistryArgs",
+    keep: bool,  # noqa: FBT001 - of the stored data
+    parent: pulumi.Resource,
+) -> VaultKey | None:
+    """Create the identity, called so in its group, that uses a declared key; return None without one."""
+    if not key:
+        return None
+    own = VaultKeyArgs(
+        name=fitting(called, IDENTITY),
+        resource_group=group,
+        location=args.location,
+        subscription=args.subscription,
+        key=key,
+        vault=args.keys.vault or "",
+        keep=keep,
+        labels=args.labels,
+    )
+    return VaultKey(name, own, pulumi.ResourceOptions(parent=parent))
 
 
 def _acting_as(key: VaultKey) -> storage.IdentityArgsDict:
@@ -499,20 +507,8 @@ class Registry(pulumi.ComponentResource):
                 tags=dict(args.labels),
                 opts=stays,
             ).name
-        vault_key = _vault_key(
-            f"{name}-key",
-            VaultKeyArgs(
-                name=fitting(f"{args.name}-key", IDENTITY),
-                resource_group=group,
-                location=args.location,
-                subscription=args.subscription,
-                key=args.keys.registries or "",
-                vault=args.keys.vault or "",
-                keep=args.keep,
-                labels=args.labels,
-            ),
-            self,
-        )
+        key, called = args.keys.registries, f"{args.name}-key"
+        vault_key = _vault_key(f"{name}-key", called, key, group, args, args.keep, self)
         encrypted: dict[str, Any] = {"sku": {"name": "Basic"}}
         if vault_key is not None:
             encrypted = {
