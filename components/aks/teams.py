@@ -15,7 +15,7 @@ from pulumi_azure_native import (
 )
 
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide.declaration.model.cloud import Aks, AksKeys
+from ebbtide.declaration.model.cloud import Aks, AksKeys, AksResources
 from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.physical_names import (
     FEDERATED_CREDENTIAL,
@@ -135,7 +135,7 @@ def team_resources(topology: Topology, declaration: Declaration, cloud: Aks) -> 
             subnet=topology.own_subnet,
             keep=not declaration.is_ephemeral,
             keys=cloud.keys,
-            has_policy=bool(cloud.resources.management_policy),
+            resources=cloud.resources,
             labels=of_team(topology.labels, team.name),
         )
         _registry(f"{declaration.name}-team-{team.stored_as}", team, declaration, cloud, topology)
@@ -162,7 +162,7 @@ class TenantArgs:
             subnets may lack the required service endpoint.
         keep: default of whether a bucket remains when the stack is destroyed.
         keys: the declared keys; those of other data than buckets are ignored.
-        has_policy: whether a bucket has a management policy, whose inputs are overrides.
+        resources: the declared overrides, of which some create a resource for each bucket.
     """
 
     team: Team
@@ -175,7 +175,7 @@ class TenantArgs:
     subnet: pulumi.Input[str] | None = None
     keep: bool
     keys: AksKeys = field(default_factory=AksKeys)
-    has_policy: bool = False
+    resources: AksResources = field(default_factory=AksResources)
     labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
 
 
@@ -292,7 +292,15 @@ def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.StorageAccou
         resource_group_name=group,
         opts=opts,
     )
-    if args.has_policy:
+    if args.resources.blob_service:
+        storage.BlobServiceProperties(
+            f"{name}-blobs",
+            account_name=account.name,
+            resource_group_name=group,
+            blob_services_name="default",
+            opts=opts,
+        )
+    if args.resources.management_policy:
         storage.ManagementPolicy(
             f"{name}-policy",
             account_name=account.name,

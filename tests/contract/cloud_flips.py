@@ -199,6 +199,7 @@ AKS_CLOUD = [
             ("subnet", "subnet", {"networkSecurityGroup": {"id": f"{_RESOURCES}/nsg"}}),
             ("storage_account", "storageAccount", {"sku": {"name": "Standard_ZRS"}}),
             ("file_storage_account", "fileStorageAccount", {"sku": {"name": "Premium_ZRS"}}),
+            ("blob_service", "blobService", {"deleteRetentionPolicy": {"enabled": True, "days": 7}}),
             ("management_policy", "managementPolicy", {"policy": dict[str, Any](rules=[])}),
             ("registry", "registry", {"sku": {"name": "Premium"}}),
         )

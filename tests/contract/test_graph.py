@@ -52,6 +52,7 @@ _UNLABELLED = {
     "gcp:storage/bucketIAMMember:BucketIAMMember",
     # Billed with the storage account that they are in.
     "azure-native:storage:BlobContainer",
+    "azure-native:storage:BlobServiceProperties",
     "azure-native:storage:ManagementPolicy",
     "azure-native:storage:FileShare",
 }

@@ -109,6 +109,9 @@ RESOURCES: Final[Mapping[str, ResourceTemplate]] = {
     "azure-native:storage:BlobContainer": ResourceTemplate(
         f"{_ACCOUNT}/blobServices/default/containers/{{containerName}}"
     ),
+    "azure-native:storage:BlobServiceProperties": ResourceTemplate(
+        f"{_ACCOUNT}/blobServices/{{blobServicesName}}"
+    ),
     "azure-native:storage:ManagementPolicy": ResourceTemplate(
         f"{_ACCOUNT}/managementPolicies/{{managementPolicyName}}"
     ),

@@ -274,6 +274,9 @@ class AksResources(Declared):
     """Of `azure-native.storage.StorageAccount`, of the buckets of teams, such as `sku` and `encryption`."""
     file_storage_account: Overrides = Field(default_factory=Overrides)
     """Of `azure-native.storage.StorageAccount`, of the file shares of teams, such as `networkRuleSet`."""
+    blob_service: Overrides = Field(default_factory=Overrides)
+    """Of an `azure-native.storage.BlobServiceProperties` of each bucket, created for these inputs alone, such
+    as `deleteRetentionPolicy`, which keeps deleted blobs for some days. Azure's defaults if removed."""
     management_policy: Overrides = Field(default_factory=Overrides)
     """Of an `azure-native.storage.ManagementPolicy` of each bucket, created for these inputs alone: `policy`,
     the rules that delete blobs or move them to cooler tiers."""

@@ -166,7 +166,10 @@ def test_teams_and_logs_come_and_go(tmp_path: Path) -> None:
         "registries": key,
         "vault": f"/subscriptions/00000000-0000-0000-0000-000000000002/resourceGroups/keys/{vault}",
     }
-    declaration["cloud"]["resources"] = {"managementPolicy": {"policy": {"rules": []}}}
+    declaration["cloud"]["resources"] = {
+        "blobService": {"deleteRetentionPolicy": {"enabled": True, "days": 7}},
+        "managementPolicy": {"policy": {"rules": []}},
+    }
     with _stack(tmp_path, declaration) as (stack, store, _):
         stack.up()
         stack.declare({**declaration, "teams": teams})
@@ -177,6 +180,7 @@ def test_teams_and_logs_come_and_go(tmp_path: Path) -> None:
         kinds = {resource.type.rpartition(":")[2] for resource in store.resources("azure-native")}
         assert kinds >= {
             "BlobContainer",
+            "BlobServiceProperties",
             "DataCollectionRule",
             "DataCollectionRuleAssociation",
             "DiagnosticSetting",

@@ -58,7 +58,6 @@ def _labels(name: str) -> dict[str, str]:
 
 
 _ACCOUNT: Final = "azure-native:storage:StorageAccount"
-MANAGEMENT_POLICY: Final = "azure-native:storage:ManagementPolicy"
 _NAMED: Final = {"name": "name", "project": "cloud.project", "region": "cloud.location"}
 _NETWORK: Final = "cloud.network"
 _NO_NETWORK: Final = "The stack creates no network of its own."
@@ -187,9 +186,26 @@ KINDS: Final[Mapping[CloudKind, Mapping[str, _Kind]]] = {
             lambda cluster: any(team.volume and team.volume.kind == "azure-files" for team in cluster.teams),
             "No team has a volume of Azure Files.",
         ),
+        "blob_service": _Kind(
+            Overridable(
+                "azure-native:storage:BlobServiceProperties",
+                {
+                    "resourceGroupName": "cloud.resourceGroup",
+                    **dict.fromkeys(("accountName", "blobServicesName"), "name"),
+                },
+                {
+                    name: Relied(
+                        "A bucket has a hierarchical namespace, which does not support it.", value=False
+                    )
+                    for name in ("isVersioningEnabled", "changeFeed.enabled", "restorePolicy.enabled")
+                },
+            ),
+            lambda cluster: any(team.bucket for team in cluster.teams),
+            _NO_BUCKET,
+        ),
         "management_policy": _Kind(
             Overridable(
-                MANAGEMENT_POLICY,
+                "azure-native:storage:ManagementPolicy",
                 {
                     "resourceGroupName": "cloud.resourceGroup",
                     "accountName": "name",

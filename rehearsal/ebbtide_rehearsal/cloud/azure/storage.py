@@ -157,17 +157,14 @@ KINDS: Final = (
         ),
         outputs=_account_answers,
     ),
-    ResourceKind(
-        type="azure-native:storage:BlobContainer",
-        api_version="2024-01-01",
-        parent=ACCOUNT,
-        rules=(Rule("account with blobs", _TYPES, _takes_blobs),),
-    ),
-    ResourceKind(
-        type="azure-native:storage:ManagementPolicy",
-        api_version="2024-01-01",
-        parent=ACCOUNT,
-        rules=(Rule("account with blobs", _TYPES, _takes_blobs),),
+    *(
+        ResourceKind(
+            type=f"azure-native:storage:{kind}",
+            api_version="2024-01-01",
+            parent=ACCOUNT,
+            rules=(Rule("account with blobs", _TYPES, _takes_blobs),),
+        )
+        for kind in ("BlobContainer", "BlobServiceProperties", "ManagementPolicy")
     ),
     ResourceKind(
         type="azure-native:storage:FileShare",

@@ -554,6 +554,7 @@ def test_storage_accounts_have_the_overrides_of_their_kind() -> None:
     resources: dict[str, Any] = {
         "storageAccount": {"sku": {"name": "Standard_ZRS"}},
         "fileStorageAccount": {"sku": {"name": "Premium_ZRS"}},
+        "blobService": {"deleteRetentionPolicy": {"enabled": True, "days": 7}},
         "managementPolicy": {"policy": lifecycle},
     }
     teams: list[Any] = [
@@ -566,7 +567,10 @@ def test_storage_accounts_have_the_overrides_of_their_kind() -> None:
     assert skus == {"StorageV2": "Standard_ZRS", "FileStorage": "Premium_ZRS"}
     (policy,) = recording.of_type("azure-native:storage:ManagementPolicy")
     assert given(policy)["policy"] == lifecycle
-    assert given(policy)["accountName"] in {given(account)["accountName"] for account in accounts}
+    (blobs,) = recording.of_type("azure-native:storage:BlobServiceProperties")
+    assert given(blobs)["deleteRetentionPolicy"] == {"enabled": True, "days": 7}
+    (bucket,) = (given(account) for account in accounts if given(account)["kind"] == "StorageV2")
+    assert given(policy)["accountName"] == given(blobs)["accountName"] == bucket["accountName"]
     overrides = preview_of(recording).resource_overrides
     assert overrides["resources.fileStorageAccount.sku.name"] == "Premium_ZRS"
     assert overrides["resources.managementPolicy.policy.rules[0].name"] == "old"
