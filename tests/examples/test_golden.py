@@ -22,8 +22,8 @@ from tests.synth import synth_stack
 from tests.unit.work.clusters import PROFILES, ways
 
 _GOLDEN = Path(__file__).parent / "golden"
-_DERIVED = {"urn", "outputs", "assumed", "id"}
-"""What a recording has besides inputs and options."""
+_DERIVED = {"urn", "outputs", "assumed", "id", "version"}
+"""Fields of a recording besides inputs and options; the version is that of the installed SDK."""
 _WRITE = "If the change is meant: write the files as above, and say in CHANGELOG.md what changes for users."
 
 

@@ -195,6 +195,6 @@ def test_a_pipe_has_a_line_for_each_change() -> None:
     """None twice, and none broken."""
     file = StringIO()
     with narration(Console(file=file, width=20)) as say:
-        for text in ("queued: " + "why " * 9, "running [1]", "running [1]", "running [2]"):
+        for text in ("queued:" + " why" * 9, "running [1]", "running [1]", "running [2]"):
             say(text)
-    assert file.getvalue().splitlines() == ["queued: " + "why " * 9, "running [1]", "running [2]"]
+    assert file.getvalue().splitlines() == ["queued:" + " why" * 9, "running [1]", "running [2]"]
