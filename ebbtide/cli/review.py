@@ -44,6 +44,7 @@ def review(
     trace: Annotated[
         Path | None,
         typer.Option(
+            "--trace",  # Typer before 0.28 takes a metavar that differs in case alone for the name.
             metavar="TRACE",
             help="Trace of jobs, replayed on both versions for up to a minute (see ebbtide replay).",
             show_default=False,
