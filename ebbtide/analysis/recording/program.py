@@ -26,11 +26,13 @@ def main_file(program: Path) -> Path:
     """Return the file to run: `__main__.py` of a directory, or the file itself.
 
     Raises:
-        FileNotFoundError: there is no such file.
+        ProgramError: there is no such file.
     """
     path = program / "__main__.py" if program.is_dir() else program
     if not path.is_file():
-        raise FileNotFoundError(f"There is no program at {path}.")
+        raise ProgramError(
+            f"There is no program at {path}, which Pulumi would run. `ebbtide init` writes one."
+        )
     return path
 
 

@@ -209,7 +209,7 @@ def test_two_resources_of_one_line_have_their_place(tmp_path: Path) -> None:
 
 def test_a_directory_without_a_program(tmp_path: Path) -> None:
     """The message says what was looked for, and where."""
-    with pytest.raises(ProgramError, match=r"There is no program at .*__main__\.py\."):
+    with pytest.raises(ProgramError, match=r"^There is no program at .*__main__\.py, which "):
         record(tmp_path, project="shop", stack="dev")
 
 
