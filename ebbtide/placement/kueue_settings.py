@@ -16,6 +16,7 @@ from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.placement.queue_objects import QUEUES_LABEL
 from ebbtide.values import durations
+from ebbtide.values.selectors import selects
 
 CONFIG_KEY: Final = "controller_manager_config.yaml"
 _WEBHOOK: Final = "-webhook-service"
@@ -288,7 +289,7 @@ def _namespaces(cluster: Cluster, settings: Mapping[str, Any]) -> Iterator[Diffe
     for tenant in cluster.tenants:
         name = tenant.namespace_name
         labels = {"kubernetes.io/metadata.name": name, QUEUES_LABEL: "true"}
-        if cluster.uses_queues(tenant) and not _matches(selector, labels):
+        if cluster.uses_queues(tenant) and not selects(selector, labels):
             make = _refused if _queues_pods(cluster) else _warned
             yield make(
                 "managedJobsNamespaceSelector",
@@ -304,20 +305,3 @@ def _namespaces(cluster: Cluster, settings: Mapping[str, Any]) -> Iterator[Diffe
             "Jobs without a queue name never start, on the pools without a queue neither.",
             "manageJobsWithoutQueueName: false",
         )
-
-
-def _matches(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Return whether a label selector selects labels (Kubernetes docs, labels and selectors, 2026)."""
-    if any(labels.get(key) != value for key, value in part(selector, "matchLabels").items()):
-        return False
-    for item in selector.get("matchExpressions") or ():
-        value, values = labels.get(item["key"]), item.get("values") or ()
-        selected = {
-            "In": value in values,
-            "NotIn": value not in values,
-            "Exists": value is not None,
-            "DoesNotExist": value is None,
-        }
-        if not selected.get(item["operator"], True):
-            return False
-    return True

@@ -1,7 +1,7 @@
 """Causes of pods that are missing, have no node, or have not started."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from ebbtide.clients.kubernetes.objects import (
 from ebbtide.placement import PoolProfile
 from ebbtide.text import and_list, or_list
 from ebbtide.values.clock import in_utc
+from ebbtide.values.selectors import selects_node, untolerated
 from ebbtide.work.evidence import Actor, Cause, Evidence, clock_time, event_time
 from ebbtide.work.placement import misfit
 
@@ -254,7 +255,10 @@ def _excluded(spec: Mapping[str, Any], pool: PoolProfile) -> str:
     """Return why a pool cannot take a pod; empty if it can."""
     if why := _not_selected(spec, pool):
         return why
-    taints = list(_untolerated(spec, pool))
+    taints = [
+        f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}"
+        for taint in untolerated(spec, pool.taints)
+    ]
     if taints:
         return f"it does not tolerate the taint {and_list(taints)} of pool {pool.name}"
     pod_set = {"count": 1, "template": {"spec": spec}}
@@ -265,39 +269,9 @@ def _not_selected(spec: Mapping[str, Any], pool: PoolProfile) -> str:
     for label, value in part(spec, "nodeSelector").items():
         if label in pool.labels and pool.labels[label] != value:
             return f"its node selector {label}={value} excludes pool {pool.name}"
-    required = part(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
-    terms = parts(required, "nodeSelectorTerms")
-    if terms and not any(_matches(term, pool) for term in terms):
+    if selects_node({"affinity": part(spec, "affinity")}, pool.labels, lambda _: True) is False:
         return f"its node affinity excludes pool {pool.name}"
     return ""
-
-
-def _matches(term: Mapping[str, Any], pool: PoolProfile) -> bool:
-    """Return whether a term may match a pool's nodes; labels that the profile does not have may."""
-    for expression in parts(term, "matchExpressions"):
-        has, values = pool.labels.get(text(expression, "key")), parts(expression, "values")
-        if has is None:
-            continue
-        if (expression["operator"] == "In" and has not in values) or (
-            expression["operator"] == "NotIn" and has in values
-        ):
-            return False
-    return True
-
-
-def _untolerated(spec: Mapping[str, Any], pool: PoolProfile) -> Iterator[str]:
-    """Yield the taints of a pool's nodes that a pod does not tolerate."""
-    for taint in pool.taints:
-        if taint.effect == "PreferNoSchedule":
-            continue
-        tolerated = any(
-            text(item, "key") in {"", taint.key}
-            and text(item, "effect") in {"", taint.effect}
-            and (text(item, "operator") == "Exists" or text(item, "value") == taint.value)
-            for item in parts(spec, "tolerations")
-        )
-        if not tolerated:
-            yield f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}"
 
 
 def _not_started(evidence: Evidence, pod: Object) -> Cause:
