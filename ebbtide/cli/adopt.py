@@ -188,6 +188,7 @@ def _sections(adopted: "Adopted") -> "Iterator[tuple[str, list[str]]]":
             ("Left as they are, without a word in the declaration", left),
             ("Changed in place by the first update", updates),
             ("Differences of Kueue's objects", objects),
+            ("Drivers and device plugins of others", list(adopted.drivers)),
             ("Created by the import or the first update", created),
             (
                 "Accepted violations of the policy, under exceptions in ebbtide:policy",

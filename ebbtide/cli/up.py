@@ -101,7 +101,7 @@ def _updated(  # noqa: PLR0913 - one parameter an option
     verbose: bool,
 ) -> int:
     from ebbtide.analysis.recording.provider_calls import Recorder  # noqa: PLC0415
-    from ebbtide.operations import access, drift, pool_replacement, state  # noqa: PLC0415
+    from ebbtide.operations import access, drift, existing_objects, pool_replacement, state  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.operations.plan import plan_of  # noqa: PLC0415
     from ebbtide.operations.up import Update, drain_option  # noqa: PLC0415
@@ -125,7 +125,7 @@ def _updated(  # noqa: PLR0913 - one parameter an option
     if not plan.is_refused:
         refusals = [
             *_adoption_refusals(update, recording, deployment),
-            *update.refusals(recording, deployment),
+            *existing_objects.refusals(update, recording, deployment),
         ]
         drifted = drift.overwritten(update.stack, deployment, plan.changed, replaced) if drift_check else ()
         for line in (*refusals, *update.unplaceable(recording), *drifted):

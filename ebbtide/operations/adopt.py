@@ -15,6 +15,7 @@ from ebbtide.analysis.adopting.found import AdoptionError, Found
 from ebbtide.analysis.adopting.kueue import AdoptedQueues, adopt_queues, adopted_objects
 from ebbtide.analysis.adopting.proof import adopt
 from ebbtide.analysis.adopting.report import AdoptionReport, report
+from ebbtide.analysis.device_plugins import of_others
 from ebbtide.analysis.policy.check import check, policy_of
 from ebbtide.analysis.policy.settings import KEY, Level
 from ebbtide.analysis.preview.stack_config import StackFileError
@@ -83,6 +84,7 @@ class Adopted:
         adoption: the declaration and its proof.
         declaration: the declaration with the queues and teams of Kueue's objects.
         queues: Kueue's objects as the declaration has them; None without any.
+        drivers: drivers and device plugins that others install on its nodes, as sentences.
         exceptions: violations of mandatory rules of the policy that the cluster has, as exceptions.
         resources: type, logical name and import id of each adopted resource.
     """
@@ -92,6 +94,7 @@ class Adopted:
     adoption: Adoption
     declaration: Mapping[str, Any]
     queues: AdoptedQueues | None
+    drivers: Sequence[str]
     exceptions: Sequence[Mapping[str, str]]
     resources: Sequence[Mapping[str, str]]
 
@@ -103,6 +106,7 @@ class Adopted:
             self.adoption,
             self.queues,
             declaration=self.declaration,
+            drivers=tuple(self.drivers),
             exceptions=tuple(self.exceptions),
             written=tuple(path.name for path in written),
         )
@@ -160,6 +164,7 @@ def prove(request: Request, found: Found) -> Adopted:
         adoption,
         declaration,
         queues,
+        list(of_others(recording, found.daemon_sets)) if found.daemon_sets else [],
         _exceptions(request, recording),
         (*adoption.resources, *adopted_objects(found.objects, recording)),
     )

@@ -12,6 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final, Literal
 
+from ebbtide.analysis import device_plugins
 from ebbtide.analysis.preview.stack_files import StackFiles
 from ebbtide.analysis.reading.pools import read_accounts
 from ebbtide.analysis.recording.recording import Recording
@@ -88,7 +89,7 @@ def examine(
         for check in ("stack", "cluster", "login", "APIs", "rights", "quotas", "clock"):
             yield Finding(check, "skipped", _OFFLINE)
         return
-    yield from _stack(files, name)
+    yield from _stack(files, name, recording)
     logins = {account: _login(account) for account in accounts}
     reached = [account for account, login in logins.items() if login.status == "ok"]
     for account, login in logins.items():
@@ -161,8 +162,8 @@ def _passphrase(files: StackFiles) -> Iterator[Finding]:
         yield Finding("passphrase", "problem", message, f"export {_PASSPHRASE[0]}='the passphrase'")
 
 
-def _stack(files: StackFiles, name: str) -> Iterator[Finding]:
-    """Check the login to the backend, the stack in it, its secrets and its cluster."""
+def _stack(files: StackFiles, name: str, recording: Recording) -> Iterator[Finding]:
+    """Check the login to the backend, the stack in it, its secrets, its cluster and the drivers there."""
     unread = Finding("cluster", "skipped", "The stack cannot be read.")
     if not shutil.which("pulumi"):
         yield Finding("stack", "skipped", "`pulumi` is not on PATH.")
@@ -183,18 +184,31 @@ def _stack(files: StackFiles, name: str) -> Iterator[Finding]:
     if "kubeconfig" not in outputs:
         yield Finding("cluster", "skipped", "It is not created yet.")
         return
-    yield _cluster(stack, outputs)
+    yield from _cluster(stack, outputs, recording)
 
 
-def _cluster(stack: Stack, outputs: Mapping[str, object]) -> Finding:
-    """Check that the cluster answers the user."""
+def _cluster(stack: Stack, outputs: Mapping[str, object], recording: Recording) -> Iterator[Finding]:
+    """Check that the cluster answers the user, and that no driver is installed twice on its GPU nodes."""
     try:
         with access.reaching_own("no work can be run", stack.name, stack.state()):
             api, profile = access.connected(outputs, "no work can be run")
             api.get("/version")
     except EbbtideError as error:
-        return Finding("cluster", "problem", str(error), "Log in, or wake the stack.")
-    return Finding("cluster", "ok", f"{profile.cluster} answers.")
+        yield Finding("cluster", "problem", str(error), "Log in, or wake the stack.")
+        return
+    yield Finding("cluster", "ok", f"{profile.cluster} answers.")
+    if not device_plugins.has_gpus(recording):
+        return
+    try:
+        with access.reaching("the DaemonSets of drivers are unknown"):
+            found = list(device_plugins.conflicts(recording, api.items(device_plugins.DAEMON_SETS)))
+    except EbbtideError as error:
+        yield Finding("drivers", "skipped", str(error))
+        return
+    for conflict in found:
+        yield Finding("drivers", "problem", conflict.problem, conflict.fix)
+    if not found:
+        yield Finding("drivers", "ok", "No DaemonSet installs drivers or device plugins a second time.")
 
 
 def _login(account: Account) -> Finding:

@@ -7,7 +7,7 @@ continues.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -21,11 +21,10 @@ from ebbtide.analysis.preview.stack_files import StackFiles, record_stack
 from ebbtide.analysis.reading.state import recording_of
 from ebbtide.analysis.recording.assumption_tables import Question, is_assumed
 from ebbtide.analysis.recording.record import ASSUMPTIONS
-from ebbtide.analysis.recording.recording import STACK_TYPE, Recording, Resource, urn_name
+from ebbtide.analysis.recording.recording import STACK_TYPE, Recording, urn_name
 from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import parts, text
-from ebbtide.declaration.model.addons import ADD_ONS
 from ebbtide.declaration.project import yaml_file
 from ebbtide.operations import access, inspection, pool_replacement, queue_stops, state
 from ebbtide.operations.failures import OperationError, explanation, unlocking
@@ -33,7 +32,7 @@ from ebbtide.operations.interrupts import deferred_interrupts
 from ebbtide.operations.plan import NOTHING, Done, Plan, done_since
 from ebbtide.operations.pool_replacement import StatePool
 from ebbtide.operations.stack import WORDS, Stack, Step, narration
-from ebbtide.operations.state import CLUSTERS, ObjectReference, record, with_record
+from ebbtide.operations.state import record, with_record
 from ebbtide.operations.status import never_admitted
 from ebbtide.operations.status_report import never_message
 from ebbtide.placement import Profile, ProfileError
@@ -41,7 +40,6 @@ from ebbtide.placement.profile_sources import OUTPUT
 from ebbtide.placement.replacements import CONFIG, NAMESPACE, SUFFIX
 from ebbtide.text import command_line
 from ebbtide.values import durations
-from ebbtide.values.kueue_api import API_PATH, API_VERSION, plural
 
 _KUBERNETES = "kubernetes:"
 _FIELD_MANAGER = "pulumi-kubernetes"
@@ -149,9 +147,6 @@ def _id_of(resource: Mapping[str, Any], deployment: Mapping[str, Any]) -> str | 
     return None if is_assumed(identity) else identity
 
 
-_NAMESPACE: Final = "kubernetes:core/v1:Namespace"
-_EXISTING_ADD_ON: Final = "ebbtide:addons:ExistingAddOn"
-_UNKNOWN: Final = "existing namespaces are unknown"
 _QUIET: Final = frozenset({"same", "read", "read-replacement", "replace"})
 _OWN: Final = ("ebbtide:", "pulumi:")
 """Packages of resources that are only in the engine."""
@@ -249,65 +244,6 @@ class Update:
         except (OperationError, ProfileError):
             return []
         return [never_message(queue.name, item) for queue, item in waiting]
-
-    def refusals(self, recording: Recording, deployment: Mapping[str, Any]) -> list[str]:
-        """Return messages about namespaces and objects of Kueue that the update would create and that exist,
-        and about an existing Kueue with which the queues cannot work.
-
-        The provider refuses to create what exists as well, but after other changes. Without an output
-        `kubeconfig`, as before the first update on an existing cluster, and where the program reads an
-        existing add-on, the engine's preview comes first. If the cluster does not answer, there are no
-        messages.
-
-        Args:
-            deployment: the `deployment` of the stack's state.
-        """
-        own = state.read(deployment)
-        interrupted = {text(item, "resource", "urn") for item in parts(deployment, "pending_operations")}
-        new = [
-            resource
-            for resource in recording
-            if resource.urn not in interrupted and not resource.read and not resource.import_id
-        ]
-        names = {
-            name: state.TENANT in resource.urn
-            for resource in new
-            if resource.type == _NAMESPACE
-            and (name := text(resource.inputs, "metadata", "name")) not in own.namespaces
-        }
-        queueing = {
-            item
-            for resource in new
-            if (item := _kueue_object(resource)) is not None and item not in own.objects
-        }
-        reads_add_on = any(resource.type == _EXISTING_ADD_ON for resource in recording)
-        if not (names or queueing or reads_add_on):
-            return []
-        outputs = self.stack.outputs()
-        kubeconfig = outputs.get("kubeconfig")
-        if reads_add_on or not kubeconfig:
-            if any(resource.type in CLUSTERS and not resource.read for resource in recording):
-                return []
-            preview = self.stack.preview()
-            if preview.errors:
-                lines = explanation(self.stack.name, preview.errors, verbose=self.verbose)
-                return [*lines, "Nothing was changed: the preview of the update fails."]
-            for line in dict.fromkeys(preview.warnings) if reads_add_on else ():
-                self.log(f"Warning: {line}")
-            kubeconfig = preview.kubeconfig
-        try:
-            api = access.client(kubeconfig, _UNKNOWN)
-            with access.reaching(_UNKNOWN):
-                existing = [name for name in names if api.find(f"/api/v1/namespaces/{name}")]
-                elsewhere = list(existing_elsewhere(api, names.keys() - set(existing)))
-                taken = sorted(queueing & _kueue_objects(api, {item.kind for item in queueing}), key=str)
-        except OperationError:
-            return []
-        return [
-            *(_existing_namespace(name, of_team=names[name]) for name in existing),
-            *elsewhere,
-            *_existing_objects(taken),
-        ]
 
     def run(self, changed: Collection[tuple[str, str]] = ()) -> UpOutcome:
         """Update the stack until it matches its declaration.
@@ -499,74 +435,3 @@ def with_setting(config_file: Path, key: str, value: object) -> str:
     settings: Any = yaml_file.read(config_file).value or {}
     config: dict[str, Any] = {**(settings.get("config") or {}), key: value}
     return json.dumps({**settings, "config": config})
-
-
-def _kueue_object(resource: Resource) -> ObjectReference | None:
-    """Return the object of Kueue that a resource is; None for any other resource."""
-    group, _, kind = resource.type.removeprefix(_KUBERNETES).rpartition(":")
-    if group != API_VERSION:
-        return None
-    names = (text(resource.inputs, "metadata", key) for key in ("namespace", "name"))
-    return ObjectReference(kind, *names)
-
-
-def _kueue_objects(api: Api, kinds: Iterable[str]) -> set[ObjectReference]:
-    """Return the existing objects of kinds of Kueue; none of a kind that is not installed."""
-    return {
-        ObjectReference(kind, text(item, "metadata", "namespace"), text(item, "metadata", "name"))
-        for kind in kinds
-        for item in (api.find(f"{API_PATH}/{plural(kind)}") or {}).get("items") or ()
-    }
-
-
-def _existing_objects(items: Iterable[ObjectReference]) -> Iterator[str]:
-    """Yield messages about objects of Kueue that an update would create and that exist.
-
-    The priority classes have the same names in every stack, so that they are the other stack's.
-    """
-    priorities: list[str] = []
-    for item in items:
-        if item.kind == "WorkloadPriorityClass":
-            priorities.append(item.name)
-            continue
-        where = f" in {item.namespace}" if item.namespace else ""
-        yield (
-            f"Nothing was changed: {item.kind} {item.name}{where} exists, and not from this stack. If the "
-            "stack took it over, it would be deleted with it. Write another name, or adopt it with `ebbtide "
-            "adopt`."
-        )
-    if priorities:
-        yield (
-            "Nothing was changed: another stack has queues on this cluster, and would share its "
-            f"WorkloadPriorityClasses with this one: {', '.join(priorities)}. The first destroy would delete "
-            "them for both. Declare all queues of the cluster in one stack."
-        )
-
-
-def existing_elsewhere(api: Api, namespaces: Collection[str]) -> Iterator[str]:
-    """Yield a message about each add-on that an update would install into one of these new namespaces, and
-    that the cluster has in another one."""
-    for spec in (kind.spec for kind in ADD_ONS.values() if kind.spec.namespace in namespaces):
-        kind = next(iter(spec.definitions), "")
-        if kind and api.find(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{kind}"):
-            yield (
-                f"Nothing was changed: the cluster has {spec.title}, and not from this stack. Its kinds "
-                f"cannot be installed twice. Write `addons: {{{spec.name}: {{existing: true}}}}` to use the "
-                f"{spec.title} that is there."
-            )
-
-
-def _existing_namespace(name: str, *, of_team: bool) -> str:
-    """Return the message about a namespace that an update would create and that exists."""
-    add_on = next((kind.spec for kind in ADD_ONS.values() if kind.spec.namespace == name), None)
-    fix = (
-        f"Write `namespace: {{name: {name}, create: false}}` in the team to use it as it is, or another name"
-        if of_team
-        else f"Write `addons: {{{add_on.name}: {{existing: true}}}}` to use the {add_on.title} that is there"
-        if add_on is not None
-        else "Remove its add-on from the declaration, or from the cluster"
-    )
-    return (
-        f"Nothing was changed: namespace {name} exists, and not from this stack. If the stack took it over, "
-        f"its contents would be deleted with it. {fix}."
-    )

@@ -72,6 +72,7 @@ class Found:
         account: its project, or subscription; empty if unknown.
         resources: the cluster and its pools, in the order of the documents.
         objects: Kueue's objects in it, as `kubectl get --output json` prints them.
+        daemon_sets: DaemonSets in it, in the same form.
         left_out: parts that are not adopted.
     """
 
@@ -79,6 +80,7 @@ class Found:
     account: str = ""
     resources: tuple[FoundResource, ...] = ()
     objects: tuple[Mapping[str, Any], ...] = ()
+    daemon_sets: tuple[Mapping[str, Any], ...] = ()
     left_out: tuple[LeftOut, ...] = ()
 
     @property
@@ -118,6 +120,7 @@ def merged(documents: Iterable[Found]) -> Found:
             account=whole.account or found.account,
             resources=tuple(resources.values()),
             objects=(*whole.objects, *found.objects),
+            daemon_sets=(*whole.daemon_sets, *found.daemon_sets),
             left_out=(*whole.left_out, *found.left_out),
         )
     return whole

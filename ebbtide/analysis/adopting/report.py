@@ -94,6 +94,9 @@ class AdoptionReport(DocumentPart):
     """Parts of the cluster that are not adopted."""
     queues: tuple[QueueDifference, ...]
     """Differences of Kueue's objects."""
+    drivers: tuple[str, ...]
+    """Drivers and device plugins of GPUs that others install on its nodes, as sentences; empty without a
+    document of its DaemonSets."""
     exceptions: tuple[Mapping[str, str], ...]
     """Exceptions of the policy that the stack's file has for the cluster as it is."""
     output_only: Mapping[str, int]

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from ebbtide.analysis.adopting import azure, google, kueue, terraform
 from ebbtide.analysis.adopting.found import AdoptionError, Found, FoundResource, LeftOut, merged
+from ebbtide.analysis.device_plugins import daemon_sets_of
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.errors import EbbtideError
 from ebbtide.text import did_you_mean, or_list
@@ -17,7 +18,7 @@ KINDS: Final = (
     "`az aks show --output json`",
     "`terraform state pull`",
     "`pulumi stack export`",
-    "`kubectl get --output json` of Kueue's objects",
+    "`kubectl get --output json` of Kueue's objects or DaemonSets",
 )
 """Documents that are read."""
 
@@ -63,7 +64,7 @@ def _read(path: Path) -> Found:
             or azure.read(document, file)
             or terraform.read(document, file)
             or terraform.read_pulumi(document, text, file)
-            or kueue.read(document, file)
+            or _read_kubernetes(document, file)
         )
     except (AttributeError, KeyError, TypeError) as error:
         raise AdoptionError(
@@ -75,6 +76,12 @@ def _read(path: Path) -> Found:
             f"{path} is not a document about a cluster that Ebbtide knows. Write one with {or_list(KINDS)}."
         )
     return found
+
+
+def _read_kubernetes(document: object, file: str) -> Found | None:
+    """Return the objects in a document of Kubernetes; None if it has none that are read."""
+    queues, daemon_sets = kueue.read(document, file), daemon_sets_of(document)
+    return replace(queues or Found(), daemon_sets=daemon_sets) if queues or daemon_sets else None
 
 
 def one_cluster(

@@ -117,6 +117,30 @@ def test_queues_come_from_kueues_objects(project: Path) -> None:
     assert ids == ["batch", "batch", "a/batch", "b/batch"]
 
 
+def test_device_plugins_of_others_are_named(project: Path) -> None:
+    """The DaemonSets of the cluster tell which one registers the GPUs of a pool."""
+    pools = [
+        aks_shapes.pool("system", "Standard_D4s_v5", mode="System"),
+        aks_shapes.pool("gpu", "Standard_NC24ads_A100_v4", gpuProfile={"driver": "Install"}),
+    ]
+    _describe(project / "aks.json", aks_shapes.cluster("ml", "lab", pools))
+    plugin = {
+        "containers": [{"image": "nvcr.io/nvidia/k8s-device-plugin:v0.18.0"}],
+        "volumes": [{"hostPath": {"path": "/var/lib/kubelet/device-plugins"}}],
+    }
+    item = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "plugin", "namespace": "nvidia"},
+        "spec": {"template": {"spec": plugin}},
+    }
+    _describe(project / "daemonsets.json", {"kind": "List", "items": [item]})
+    words = ("--from", "aks.json", "--from", "daemonsets.json", "--owner", "vision-team")
+    output = " ".join(_adopt("shared", *words).split())
+    registers = "DaemonSet plugin in nvidia registers nvidia.com/gpu on the nodes of pool gpu, and stays"
+    assert f"Drivers and device plugins of others {registers}" in output
+
+
 def test_a_stack_file_is_never_overwritten_unasked(project: Path) -> None:
     """An existing declaration stays, and its other settings stay even with `--overwrite`."""
     file = project / "Pulumi.shared.yaml"

@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from ebbtide.analysis.preview.stack_files import StackFiles
-from ebbtide.analysis.recording.recording import Recording
-from ebbtide.operations import access, up
+from ebbtide.analysis.recording.recording import Recording, Resource
+from ebbtide.operations import access, existing_objects, up
 from ebbtide.operations.plan import Done, done_since
 from ebbtide.operations.stack import Stack
 from ebbtide.placement.profile import PRIORITIES
@@ -155,17 +155,12 @@ def test_two_stacks_with_queues_on_one_cluster(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(access, "client", client)
     stack = SimpleNamespace(name="second", outputs=outputs)
     update = up.Update(cast("Stack", stack), cast("StackFiles", None), Console())
-    classes = [
-        SimpleNamespace(
-            urn=name,
-            type=f"kubernetes:{API_VERSION}:WorkloadPriorityClass",
-            inputs={"metadata": {"name": name}},
-            read=False,
-            import_id="",
-        )
-        for name in PRIORITIES
-    ]
-    (message,) = update.refusals(cast("Recording", classes), {"resources": []})
+    kind = f"kubernetes:{API_VERSION}:WorkloadPriorityClass"
+    classes = tuple(
+        Resource(urn=name, type=kind, name=name, inputs={"metadata": {"name": name}}) for name in PRIORITIES
+    )
+    recording = Recording(project="shop", stack="second", resources=classes)
+    (message,) = existing_objects.refusals(update, recording, {"resources": []})
     assert message.startswith("Nothing was changed: another stack has queues on this cluster")
     assert ": ebbtide-high, ebbtide-low, ebbtide-normal. The first destroy" in message
 
@@ -250,6 +245,6 @@ def test_an_add_on_in_another_namespace_is_not_installed_twice() -> None:
         return path.rpartition("/")[2] in kinds
 
     api = SimpleNamespace(find=find)
-    found = list(up.existing_elsewhere(cast("Any", api), {"kueue-system", "katib", "vision"}))
+    found = list(existing_objects.existing_elsewhere(cast("Any", api), {"kueue-system", "katib", "vision"}))
     assert [text.partition(" and")[0] for text in found] == ["Nothing was changed: the cluster has Kueue,"]
     assert "`addons: {kueue: {existing: true}}` to use the Kueue that is there" in found[0]

@@ -1,0 +1,87 @@
+"""GPU pools on a cluster whose owner has installed a device plugin: a real API server, and the fake AKS."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.clients.kubernetes import Api
+from ebbtide_rehearsal.cloud.provider import BEHIND
+from rehearsal.tests.control_plane.live import live
+from tests.declarations import Declaration
+
+pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
+
+_DECLARED: Declaration = {
+    "name": "added",
+    "owner": "rehearsal",
+    "cloud": {
+        "kind": "aks",
+        "subscription": "00000000-0000-0000-0000-000000000001",
+        "resourceGroup": "ml",
+        "location": "eastus",
+        "existing": {"name": "shared"},
+    },
+    "pools": [{"name": "gpu", "machine": "Standard_NC24ads_A100_v4", "nodes": {"max": 1}}],
+}
+_DAEMON_SETS = "/apis/apps/v1/namespaces/kube-system/daemonsets"
+_MOUNTED = {"name": "device-plugins", "mountPath": "/var/lib/kubelet/device-plugins"}
+
+
+def _plugin(**pod: Any) -> dict[str, Any]:
+    container = {
+        "name": "plugin",
+        "image": "nvcr.io/nvidia/k8s-device-plugin:v0.18.0",
+        "volumeMounts": [_MOUNTED],
+    }
+    volume = {"name": _MOUNTED["name"], "hostPath": {"path": _MOUNTED["mountPath"]}}
+    labels = {"name": "theirs"}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [container], "volumes": [volume], **pod},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "theirs", "namespace": "kube-system"},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
+
+
+def test_a_second_device_plugin_is_refused_before_anything_is_created(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Removed, kept off the pool by its taint, or left alone there, it holds up no update."""
+    everywhere = _plugin(tolerations=[{"operator": "Exists"}])
+    with live(tmp_path, _DECLARED, request) as site:
+        (cluster,) = (item for item in site.store.resources() if item.cloud == BEHIND)
+        api = Api.of_kubeconfig(json.loads(Path(cluster.state["kubeconfig"]).read_text()))
+        pools = site.pools()
+        api.create(_DAEMON_SETS, everywhere)
+        status, out = site.up()
+        assert status == 1
+        refused = (
+            "Nothing was changed: DaemonSet theirs in kube-system would run on the nodes of pool gpu, beside "
+            "DaemonSet ebbtide-nvidia-device-plugin in kube-system."
+        )
+        assert refused in " ".join(out.split()), out
+        assert (site.pools(), api.find(f"{_DAEMON_SETS}/ebbtide-nvidia-device-plugin")) == (pools, None)
+
+        api.delete(f"{_DAEMON_SETS}/theirs")
+        api.create(_DAEMON_SETS, _plugin())
+        status, out = site.up()
+        assert (status, "theirs" in out) == (0, False), out
+
+        api.delete(f"{_DAEMON_SETS}/theirs")
+        api.create(_DAEMON_SETS, everywhere)
+        status, out = site.up()
+        assert status == 0, out
+        assert "Warning: DaemonSet theirs in kube-system would run" in " ".join(out.split()), out
+        status, out = site.run("doctor", confirmed=False)
+        assert "PROBLEM drivers: DaemonSet theirs in kube-system would" in " ".join(out.split()), out
+
+        site.declare({**_DECLARED, "addons": {"drivers": "none"}})
+        status, out = site.up()
+        assert (status, "theirs" in out) == (0, False), out
+        assert api.find(f"{_DAEMON_SETS}/ebbtide-nvidia-device-plugin") is None
