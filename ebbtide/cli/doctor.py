@@ -23,6 +23,12 @@ def doctor(
     offline: Annotated[
         bool, typer.Option("--offline", help="Make only the checks that need no network.")
     ] = False,
+    drift: Annotated[
+        bool,
+        typer.Option(
+            "--drift", help="Check the rights of `ebbtide drift`, which only reads, and name the roles."
+        ),
+    ] = False,
     format_: Annotated[
         PreviewFormat, typer.Option("--format", help="Text for people, or JSON.")
     ] = PreviewFormat.TEXT,
@@ -52,7 +58,7 @@ def doctor(
             f"{check.quota.name} in {check.quota.region}" for check in checks if check.request is not None
         ]
 
-    findings = list(examine(files, recording, name, low_quotas, offline=offline))
+    findings = list(examine(files, recording, name, low_quotas, offline=offline, reading=drift))
     if format_ is PreviewFormat.JSON:
         write(json.dumps([asdict(finding) for finding in findings], indent=2) + "\n", None)
     else:

@@ -21,7 +21,7 @@ from ebbtide.clients.clouds.interfaces import Account
 from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.project import yaml_file
-from ebbtide.declaration.providers.needs import Need, needs_of, unknown
+from ebbtide.declaration.providers.needs import Need, needs_of, roles_of, unknown
 from ebbtide.errors import EbbtideError
 from ebbtide.operations import access
 from ebbtide.operations.backend import Backend
@@ -70,6 +70,7 @@ def examine(
     quotas: Callable[[], Sequence[str]],
     *,
     offline: bool = False,
+    reading: bool = False,
 ) -> Iterator[Finding]:
     """Yield the findings of a stack.
 
@@ -78,6 +79,7 @@ def examine(
         name: the stack's name, with its organization if it has one.
         quotas: returns the quotas that are too low.
         offline: True for the checks that need no network alone.
+        reading: True for the rights of `ebbtide drift`, instead of those of an update.
     """
     accounts = [
         Account(cloud, id_) for cloud in CloudKind for id_ in read_accounts(recording, cloud, files.config)
@@ -85,6 +87,8 @@ def examine(
     clouds = list(dict.fromkeys(account.cloud for account in accounts))
     yield from _tools(clouds)
     yield from _passphrase(files)
+    if reading:
+        yield from (_readers(account, needs_of(_types(recording, account.cloud))) for account in accounts)
     if offline:
         for check in ("stack", "cluster", "login", "APIs", "rights", "quotas", "clock"):
             yield Finding(check, "skipped", _OFFLINE)
@@ -95,7 +99,8 @@ def examine(
     for account, login in logins.items():
         yield login
         if account in reached:
-            yield from _account(account, needs_of(_types(recording, account.cloud)))
+            needs = needs_of(_types(recording, account.cloud))
+            yield from _account(account, needs, reading=reading)
         else:
             yield from (
                 Finding(it, "skipped", f"There is no access to {account}.") for it in ("APIs", "rights")
@@ -230,10 +235,16 @@ def _types(recording: Recording, cloud: CloudKind) -> list[str]:
     return [item.type for item in recording if item.type.startswith(_PREFIXES[cloud]) and not item.read]
 
 
-def _account(account: Account, needs: Sequence[Need]) -> Iterator[Finding]:
+def _readers(account: Account, needs: Sequence[Need]) -> Finding:
+    """Return the roles of a login that only reads the stack."""
+    roles = sorted(set(roles_of(needs, reading=True).values()))
+    return Finding("roles", "ok", f"A login that only reads needs {and_list(roles)} in {account}.")
+
+
+def _account(account: Account, needs: Sequence[Need], *, reading: bool) -> Iterator[Finding]:
     """Check the APIs and the rights that the stack needs in a project or subscription."""
     apis = {need.api for need in needs if need.api}
-    roles = {permission: need.role for need in needs for permission in need.permissions}
+    roles = roles_of(needs, reading=reading)
     try:
         rights = connect.rights(account)
         disabled = rights.disabled(apis)

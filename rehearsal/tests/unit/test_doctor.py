@@ -163,6 +163,40 @@ def test_a_trouble_is_found(
     assert found["problem"][0]["fix"].endswith(fix)
 
 
+@pytest.mark.parametrize(("stack", "account"), [("dev", PROJECT), ("dev-aks", SUBSCRIPTION)])
+def test_a_login_that_only_reads(clouds: RestClouds, stack: str, account: str) -> None:
+    """Rights to read suffice for --drift; a missing one is a problem, with the role that has it."""
+    reads = {permission for need in needs_of(_types(stack)) for permission in need.reads}
+    clouds.store.put(granted(account, *reads))
+    assert _found(stack)[0] == 1
+    status, found = _found(stack, "--drift")
+    assert (status, found["problem"]) == (0, [])
+    (lost, *kept) = sorted(reads)
+    clouds.store.put(granted(account, *kept))
+    (problem,) = _found(stack, "--drift")[1]["problem"]
+    assert f"You lack {lost} in " in problem["message"]
+    (named,) = [it["message"] for it in found["ok"] if it["check"] == "roles"]
+    assert re.findall(r"--role \"?([^\" ]+)", problem["fix"])[0] in named
+
+
+def test_every_type_can_be_read() -> None:
+    """Each type has a permission to read it with a role; an identity of a service has nothing to read."""
+    without = {kind for kind, own in needs.rows().items() if not any(need.reads for need in own)}
+    assert without == {"gcp:projects/serviceIdentity:ServiceIdentity"}
+    assert all(bool(need.reads) == bool(need.reader) for own in needs.rows().values() for need in own)
+    changing = re.compile(r"write|delete|create|update|\.set|actAs")
+    assert not [
+        it for own in needs.rows().values() for need in own for it in need.reads if changing.search(it)
+    ]
+
+
+def test_the_page_on_drift_names_the_roles() -> None:
+    """Each role of the table is on the page that tells how to make the identity of the daily run."""
+    page = (ROOT / "docs/drift.md").read_text(encoding="utf-8")
+    roles = {need.reader for own in needs.rows().values() for need in own} - {""}
+    assert {role for role in roles if role not in page} == set()
+
+
 def test_without_a_login(clouds: RestClouds, tmp_path: Path) -> None:
     """The checks that need it are named with the reason."""
     _wrong_login(clouds, tmp_path)
