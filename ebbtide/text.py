@@ -20,7 +20,8 @@ _AT_LEAST: Final = re.compile(r"([\w.-]+)(?:\[[^\]]*\])?[^;]*?>=([\d.]+)")
 
 def several(number: object, singular: str, more: str = "") -> str:
     """Format a count, also a formatted one: `1 node`, `2,000 nodes`; `more` is an irregular plural."""
-    return f"{number} {singular if str(number) == '1' else more or singular + 's'}"
+    count = f"{number:,}" if isinstance(number, int) else str(number)
+    return f"{count} {singular if count == '1' else more or singular + 's'}"
 
 
 def and_list(items: Iterable[object]) -> str:

@@ -142,7 +142,7 @@ def _table(
         return Text(f"No workload {'exists' if ended else 'waits or runs'} {where}.{others}")
     counts = Counter(row.progress.phase.value for row in rows)
     states = ", ".join(f"{count:,} {phase}" for phase, count in counts.items())
-    heading = Text(f"{several(f'{len(rows):,}', 'workload')} {where}: {states}.")
+    heading = Text(f"{several(len(rows), 'workload')} {where}: {states}.")
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
     for column in ("NAME", "STATE", "ON", "TRIES", "LOST", "RAN", "COST", "USER"):
         right = column in {"TRIES", "LOST", "RAN", "COST"}

@@ -176,7 +176,7 @@ def _amount(contents: Contents) -> str:
     if not contents.size and not contents.objects:
         return "empty"
     at_least = "at least " if contents.is_partial else ""
-    count = "" if contents.objects is None else f"{several(f'{contents.objects:,}', 'object')}, "
+    count = "" if contents.objects is None else f"{several(contents.objects, 'object')}, "
     return f"{at_least}{count}{decimal(contents.size)}"
 
 

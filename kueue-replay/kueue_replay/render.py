@@ -97,7 +97,7 @@ def named(row: MappingReport) -> str:
 def _blocks(report: ReplayReport) -> Iterator[RenderableType]:
     for sentence in report.verdict:
         yield Text(sentence, style="bold" if sentence == report.verdict[0] else "")
-    jobs = several(f"{report.jobs:,}", "job")
+    jobs = several(report.jobs, "job")
     seeds = several(report.seeds, "seed")
     yield Text(f"{report.trace}: {jobs} in {span(report)}; {seeds}, ranges in parentheses.", style="dim")
     for title, rows in sections(report):

@@ -73,7 +73,7 @@ def _compared(jobs: int, old: ColumnReport, new: ColumnReport) -> str:
     old_wait, new_wait = old.waits[0].mean, new.waits[0].mean
     waiting = _change(old_wait, new_wait, "waiting") if old_wait and new_wait else "no waiting to compare"
     done = [
-        f"{after:,} of {whole} {what} {f'instead of {before:,}' if after != before else 'in both'}"
+        f"{after:,} of {whole:,} {what} {f'instead of {before:,}' if after != before else 'in both'}"
         for what, whole, before, after in (
             ("jobs ended", jobs, round(old.ended.median), round(new.ended.median)),
             ("deadlines met", old.deadlines, *(c.deadlines - round(c.missed.median) for c in (old, new))),
@@ -127,7 +127,7 @@ def _sentence(report: ColumnReport, words: str, *, named: bool) -> str:
 def _undone(jobs: int, report: ColumnReport) -> Iterator[str]:
     """Yield the work that was not done."""
     if lost := round(jobs - report.ended.median):
-        yield f"{lost:,} of {several(f'{jobs:,}', 'job')} never ended"
+        yield f"{lost:,} of {several(jobs, 'job')} never ended"
     if missed := round(report.missed.median):
         yield f"{missed:,} of {several(report.deadlines, 'deadline')} missed"
 
@@ -152,7 +152,7 @@ def _repeated(report: ColumnReport) -> str:
         return ""
     spreads = {"preemption": report.preemptions, **report.interruptions}
     counts = {cause: round(spread.median) for cause, spread in spreads.items()}
-    causes = [several(f"{count:,}", *_CAUSES[cause]) for cause, count in counts.items() if count]
+    causes = [several(count, *_CAUSES[cause]) for cause, count in counts.items() if count]
     after = f" after {and_list(causes)}" if causes else ""
     advised = counts.get("scale-down", 0) > 0
     advice = "; --keep-node (keep_node in a trace) lets no scale-down end a job" if advised else ""

@@ -144,7 +144,7 @@ def _value_lines(value: Any) -> list[str]:
 
 def replay_title(replay: ReplaySummary) -> str:
     """Return the title of a replay: its trace, with the number of its jobs."""
-    jobs = several(f"{replay.jobs:,}", "job", "jobs")
+    jobs = several(replay.jobs, "job", "jobs")
     return f"Replay of {replay.trace}" + (
         f": {jobs}, {several(replay.seeds, 'seed')}" if replay.columns else ""
     )

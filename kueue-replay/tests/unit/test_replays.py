@@ -102,12 +102,15 @@ def test_the_verdict_names_what_spares_repeated_work() -> None:
 
 def test_no_work_at_all_is_said_first() -> None:
     """A declaration whose nodes are too small for every job has no waiting to compare."""
-    verdict = replayed(jobs()[:30], a_cluster("main"), a_cluster("dev", maximum=0)).report().verdict
+    rows = jobs()[:30] * 34
+    verdict = replayed(rows, a_cluster("main"), a_cluster("dev", maximum=0)).report().verdict
     assert verdict[0].startswith(
-        "With 0 t4 nodes instead of 2: 0 of 30 jobs ended instead of 30, 0 of 30 deadlines met instead of 2, "
-        "no waiting to compare, "
+        "With 0 t4 nodes instead of 2: 0 of 1,020 jobs ended instead of 1,020, "
+        "0 of 1,020 deadlines met instead of 2, no waiting to compare, "
     )
-    assert verdict[-1].startswith("dev: 30 of 30 jobs never ended; 30 of 30 deadlines missed; no job ran")
+    assert verdict[-1].startswith(
+        "dev: 1,020 of 1,020 jobs never ended; 1,020 of 1,020 deadlines missed; no job ran"
+    )
 
 
 def test_jobs_of_one_time_are_submitted_in_an_order_of_each_seed() -> None:
