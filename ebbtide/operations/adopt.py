@@ -151,9 +151,11 @@ def prove(request: Request, found: Found) -> Adopted:
         return record_stack(files.declaring(declaration))
 
     adoption = adopt(found, top, own, record, pools_only=request.pools_only)
+    queues = adopt_queues(found.objects, adoption.declaration) if found.objects else None
+    if queues and not queues.fields.get("queues") and "kueue" in adoption.declaration.get("addons", {}):
+        adoption = adopt(found, top, own, record, pools_only=request.pools_only, with_queues=False)
     place = f"{found.account}, {own['location']}"
     declaration, recording = adoption.declaration, adoption.recording
-    queues = adopt_queues(found.objects, declaration) if found.objects else None
     if queues:
         addons = {**declaration.get("addons", {}), **queues.fields.get("addons", {})}
         declaration = {**declaration, **queues.fields, **({"addons": addons} if addons else {})}

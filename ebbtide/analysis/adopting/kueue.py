@@ -1,9 +1,10 @@
 """Queues, teams and guarantees of a declaration, from Kueue's objects on a cluster."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain, count
 from typing import Any, Final
 
 from ebbtide.analysis.adopting.found import AdoptionError, Found, LeftOut
@@ -25,6 +26,7 @@ from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.placement.queue_objects import layers
 from ebbtide.placement.queueing import Order, cohort_name, queueing
+from ebbtide.text import and_list
 from ebbtide.values import quantities
 from ebbtide.values.kueue_api import Manifest, of_kind
 
@@ -69,7 +71,8 @@ def adopt_queues(
 
     A ClusterQueue keeps its name. It is a team's if one namespace alone submits to it, and it has a
     guarantee, a limit of lending or a weight, which a declaration has for teams alone; or if it has the name
-    that a team's would have.
+    that a team's would have. One that cannot keep the names of its flavors, to which Workloads refer, stays
+    with its owner, with all that share pools or Cohort objects with it.
 
     Args:
         objects: Kueue's objects, as `read` returns them, with the ComputeClasses of fallback queues if any.
@@ -82,7 +85,9 @@ def adopt_queues(
     """
     plain, fallbacks = _without_fallbacks(declaration)
     cluster = declare(plain)
-    reading = _Reading(objects, cluster, fallbacks, created)
+    reading = _Reading(objects, cluster, fallbacks, created, {})
+    while reading.unnamed:
+        reading = _Reading(objects, cluster, fallbacks, created, reading.left | reading.unnamed)
     fields = reading.fields(declaration)
     try:
         derived = declare({**declaration, **fields})
@@ -90,7 +95,8 @@ def adopt_queues(
         faults = "\n".join(str(fault) for fault in error.faults)
         raise AdoptionError(f"The queues cannot be declared as they are:\n{faults}") from None
     made = [item for layer in layers(queueing(derived)) for item in layer] if reading.queues else []
-    return AdoptedQueues(fields, tuple(compare_objects(objects, made)), tuple(left_objects(objects, made)))
+    left = tuple(left_objects(objects, made, reading.left))
+    return AdoptedQueues(fields, tuple(compare_objects(objects, made)), left)
 
 
 def adopted_objects(objects: Sequence[Manifest], recording: Recording) -> Iterator[Mapping[str, str]]:
@@ -136,6 +142,7 @@ class _ClusterQueue:
         name: its name.
         spec: its spec.
         locals: namespace and name of each LocalQueue.
+        names: the names of its flavors.
         flavors: its flavors that select pools.
         guarantee: nodes of its nominal quota by pool.
         borrowing: nodes of its limits of borrowing by pool.
@@ -145,6 +152,7 @@ class _ClusterQueue:
     name: str
     spec: Mapping[str, Any]
     locals: list[tuple[str, str]]
+    names: tuple[str, ...]
     flavors: list[FlavorPools]
     guarantee: dict[str, int] = field(default_factory=dict[str, int])
     borrowing: dict[str, int] = field(default_factory=dict[str, int])
@@ -186,7 +194,13 @@ class _ClusterQueue:
 
 
 class _Reading:
-    """The queues and teams of a declaration in the making."""
+    """The queues and teams of a declaration in the making.
+
+    Attributes:
+        queues: the ClusterQueues of each declared queue.
+        left: the reason for each ClusterQueue that stays with its owner although it has LocalQueues.
+        unnamed: the same for those that the reading cannot name, so that another one must leave them.
+    """
 
     def __init__(
         self,
@@ -194,6 +208,7 @@ class _Reading:
         cluster: Cluster,
         fallbacks: Mapping[str, str],
         created: Collection[str],
+        left: Mapping[str, str],
     ) -> None:
         self._cluster = cluster
         self._created = created
@@ -204,14 +219,17 @@ class _Reading:
         for item in of_kind(objects, "LocalQueue"):
             metadata = item["metadata"]
             locals_[str(item["spec"]["clusterQueue"])].append((metadata["namespace"], metadata["name"]))
-        self._found = [
-            _ClusterQueue(name, spec, locals_[name], _in_groups(spec, flavors))
+        found = [
+            _ClusterQueue(name, spec, locals_[name], names, [flavors[it] for it in names if it in flavors])
             for name, spec in specs(objects, "ClusterQueue")
             if name in locals_
+            for names in [_flavors_of(spec)]
         ]
-        self._found = [item for item in self._found if item.flavors]
+        self.left = dict(_left(found, objects, cluster, left))
+        self._found = [item for item in found if item.name not in self.left]
         self._shares(any(True for _ in of_kind(objects, "Cohort")))
         self._teams = self._team_names()
+        self.unnamed: dict[str, str] = {}
         self.queues = self._queues()
 
     def _shares(self, has_cohort: bool) -> None:  # noqa: FBT001 - an attribute of the objects
@@ -253,8 +271,9 @@ class _Reading:
                 continue
             prefixes = {item.name.partition(".")[0] for item in items if "." in item.name}
             is_team = all("." in item.name for item in items) and len(prefixes) == 1
-            if is_team or any(item.has_share for item in items):
-                team = prefixes.pop() if is_team else namespace
+            if is_team or any(item.has_share or item.fallback not in ("", item.name) for item in items):
+                taken = {*teams.values(), *by_namespace} - {namespace}
+                team = prefixes.pop() if is_team and not prefixes & taken else namespace
                 teams |= {item.name: team for item in items}
         return teams
 
@@ -262,8 +281,12 @@ class _Reading:
         """Return the ClusterQueues of each declared queue, in an order in which a team's guarantee of a pool
         belongs to the first of its queues with that pool."""
         queues: dict[str, list[_ClusterQueue]] = {}
-        for item in self._found:
-            queues.setdefault(self._queue_name(item, queues), []).append(item)
+        # Those of a team are last: they can have any name.
+        for item in sorted(self._found, key=lambda item: (not item.fallback, item.name in self._teams)):
+            if name := self._queue_name(item, queues):
+                queues.setdefault(name, []).append(item)
+            else:
+                self.unnamed[item.name] = "Its name cannot be declared beside those of the other queues."
         before: dict[str, set[str]] = {name: set() for name in queues}
         for name, items in queues.items():
             for other, others in queues.items():
@@ -281,22 +304,37 @@ class _Reading:
 
     def _queue_name(self, item: _ClusterQueue, queues: Mapping[str, Sequence[_ClusterQueue]]) -> str:
         """Return the declared queue of a ClusterQueue; that of another one with the same pools and settings,
-        if the name after the team's is the same."""
-        if item.fallback:
-            return item.fallback
+        if the name after the team's is the same. Empty if it cannot have the name that it must have: that of
+        its ComputeClass, or without a team its own."""
         team, _, name = item.name.partition(".")
-        named = name if self._teams.get(item.name) == team and name else item.name
-        others = queues.get(named, ())
-        if all(other.pools == item.pools and other.strategy == item.strategy for other in others):
-            return named.replace(".", "-")
-        return item.name.replace(".", "-")
+        if item.name not in self._teams:
+            names = iter([item.name] if not name and item.fallback in ("", item.name) else [])
+        elif item.fallback:
+            names = iter([item.fallback])
+        else:
+            named = name if self._teams[item.name] == team and name else item.name
+            numbered = (f"{item.name}-{number}" for number in count(2))
+            names = (name.replace(".", "-") for name in chain((named, item.name), numbered))
+        return next((it for it in names if all(self._are_one(item, one) for one in queues.get(it, ()))), "")
+
+    def _are_one(self, one: _ClusterQueue, two: _ClusterQueue) -> bool:
+        """Return whether a queue of a declaration derives both ClusterQueues."""
+        settings = [(item.pools, item.strategy, item.fallback) for item in (one, two)]
+        is_same_team = self._teams.get(one.name, "") == self._teams.get(two.name)
+        return settings[0] == settings[1] and not is_same_team
 
     def fields(self, declaration: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields of the declaration."""
         if not self.queues:
             return {}
         addons: Mapping[str, Any] = declaration.get("addons") or {}
-        flavors = self._flavor_names()
+        flavors = {
+            pool: flavor.name
+            for item in self._found
+            for flavor in item.flavors
+            for pool in flavor.pools
+            if not flavor.fallback and flavor.name != pool
+        }
         fields: dict[str, Any] = {
             "pools": [
                 {**pool, "resourceFlavor": flavors[pool["name"]]} if pool["name"] in flavors else pool
@@ -314,18 +352,6 @@ class _Reading:
                 fields["cohort"] = {**(declaration.get("cohort") or {}), "name": name}
         fields["teams"] = [team for team in fields["teams"] if not self._is_derived(team)]
         return {key: value for key, value in fields.items() if value}
-
-    def _flavor_names(self) -> dict[str, str]:
-        """Return the names to declare by pool: of the first flavor of a queue that selects one pool alone, of
-        those whose pool has no flavor of its own name."""
-        names: dict[str, str] = {}
-        found = [flavor for item in self._found for flavor in item.flavors if not flavor.fallback]
-        own = {flavor.name for flavor in found if flavor.pools == (flavor.name,)}
-        for flavor in found:
-            (pool, *others) = flavor.pools
-            if not others and pool not in own and not flavor.name.startswith(AKS_PREFIX):
-                names.setdefault(pool, flavor.name)
-        return names
 
     def _is_derived(self, team: Mapping[str, Any]) -> bool:
         """Return whether a team is the tenant that the declaration derives for Kubeflow Pipelines."""
@@ -388,9 +414,112 @@ class _Reading:
             yield use if len(use) > 1 else queue
 
 
-def _in_groups(spec: Mapping[str, Any], flavors: Mapping[str, FlavorPools]) -> list[FlavorPools]:
-    names = (str(item["name"]) for group in parts(spec, "resourceGroups") for item in group["flavors"])
-    return [flavors[name] for name in dict.fromkeys(names) if name in flavors]
+def _flavors_of(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of a ClusterQueue's flavors."""
+    groups = parts(spec, "resourceGroups")
+    return tuple(dict.fromkeys(str(item["name"]) for group in groups for item in group["flavors"]))
+
+
+def _left(
+    found: Sequence[_ClusterQueue], objects: Sequence[Manifest], cluster: Cluster, known: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the ClusterQueues that stay with their owner, with the reason: those with a flavor that cannot
+    keep its name, and those that share the nodes of a pool, or a tree of Cohort objects, with one of them.
+
+    Args:
+        found: the ClusterQueues with LocalQueues.
+        objects: Kueue's objects.
+        cluster: the declaration with the pools.
+        known: reasons that are known.
+    """
+    of_pools: defaultdict[str, set[str]] = defaultdict(set)
+    for item in found:
+        for flavor in item.flavors:
+            for pool in flavor.pools:
+                of_pools[pool].add(flavor.name)
+    tree = _trees(objects, cohort_name(cluster))
+    kept, left = list(found), list[_ClusterQueue]()
+    while reasons := {
+        item.name: reason
+        for item in kept
+        if (
+            reason := known.get(item.name)
+            or _renamed(item, of_pools, cluster)
+            or next(_shared(item, left, tree), "")
+        )
+    }:
+        yield from reasons.items()
+        left += [item for item in kept if item.name in reasons]
+        kept = [item for item in kept if item.name not in reasons]
+
+
+def _renamed(item: _ClusterQueue, of_pools: Mapping[str, Collection[str]], cluster: Cluster) -> str:
+    """Return why a flavor of a ClusterQueue cannot keep its name; empty if each can.
+
+    Args:
+        item: the ClusterQueue.
+        of_pools: the names of the flavors of each pool.
+        cluster: the declaration with the pools.
+    """
+    known = {flavor.name: flavor for flavor in item.flavors}
+    for name in item.names:
+        if name not in known:
+            return f"Its flavor {name} selects the nodes of no declared pool."
+        pools, fallback = known[name].pools, known[name].fallback
+        others = sorted({other for pool in pools for other in of_pools[pool]} - {name})
+        if others:
+            why = (
+                f"{and_list(others)} {'select' if others[1:] else 'selects'} nodes of {and_list(pools)}, too"
+            )
+        elif fallback and (name != f"{fallback}.pools" or len(item.names) > 1):
+            why = f"it is of the ComputeClass {fallback}"
+        elif pools[1:] and not fallback:
+            why = f"it selects the nodes of {and_list(pools)}, and a pool has a flavor of its own"
+        elif name.startswith(AKS_PREFIX):
+            why = "AKS reserves the name"
+        elif name not in pools and name in {pool.name for pool in cluster.pools}:
+            why = "it is that of another pool"
+        else:
+            continue
+        return f"The name of its flavor {name}, to which Workloads refer, cannot be declared: {why}."
+    return ""
+
+
+def _shared(
+    item: _ClusterQueue, left: Iterable[_ClusterQueue], tree: Callable[[_ClusterQueue], str]
+) -> Iterator[str]:
+    """Yield what a ClusterQueue shares with those that stay with their owner."""
+    for other in left:
+        pools = [pool for pool in item.pools if pool in other.pools]
+        if pools:
+            yield f"It shares the nodes of {and_list(pools)} with ClusterQueue {other.name}, which is left."
+        elif tree(item) and tree(item) == tree(other):
+            yield f"It shares the quota of Cohort {tree(item)} with ClusterQueue {other.name}, which is left."
+
+
+def _trees(objects: Sequence[Manifest], default: str) -> Callable[[_ClusterQueue], str]:
+    """Return a function that returns the topmost cohort of a ClusterQueue if there are Cohort objects below
+    or at it, and otherwise an empty text.
+
+    Args:
+        objects: Kueue's objects.
+        default: the cohort of a ClusterQueue that names none.
+    """
+    parents = {name: text(spec, "parentName") for name, spec in specs(objects, "Cohort")}
+
+    def top(name: str) -> str:
+        above = [name]
+        while (parent := parents.get(above[-1])) and parent not in above:
+            above.append(parent)
+        return above[-1]
+
+    tops = {top(name) for name in parents}
+
+    def tree(item: _ClusterQueue) -> str:
+        found = top(text(item.spec, "cohortName") or default)
+        return found if found in tops else ""
+
+    return tree
 
 
 _LIMITS: Final = ("nominalQuota", "borrowingLimit", "lendingLimit")

@@ -250,8 +250,8 @@ def _reason(kind: str, path: str) -> str:
 
 
 _LEFT: Final = {
-    "ResourceFlavor": "No queue that is declared has a pool that it alone selects by its node labels.",
-    "ClusterQueue": "It has no LocalQueue, or no flavor that selects a pool.",
+    "ResourceFlavor": "No queue that is declared has it.",
+    "ClusterQueue": "It has no LocalQueue. Quota that it lends is beside that of the stack's cohort.",
     "LocalQueue": "Its ClusterQueue is not declared.",
     "Cohort": "No queue that is declared is in it.",
     "WorkloadPriorityClass": "Jobs may name it, besides those that every cluster of Ebbtide has.",
@@ -263,11 +263,21 @@ _LEFT: Final = {
 _AKS: Final = "AKS generates it."
 
 
-def left_objects(existing: Sequence[Manifest], derived: Sequence[Manifest]) -> Iterator[LeftOut]:
-    """Yield the existing objects that a declaration does not derive, and which stay as they are."""
+def left_objects(
+    existing: Sequence[Manifest], derived: Sequence[Manifest], reasons: Mapping[str, str]
+) -> Iterator[LeftOut]:
+    """Yield the existing objects that a declaration does not derive, and which stay as they are.
+
+    Args:
+        existing: Kueue's objects.
+        derived: the objects of the declaration.
+        reasons: reasons by the name of a ClusterQueue.
+    """
     made = {_key(item) for item in derived}
     for item in existing:
         kind, _, name = _key(item)
         if _key(item) not in made and kind != "Workload":
             reason = _LEFT.get(kind, "The declaration has no word for it.")
+            if kind == "ClusterQueue":
+                reason = reasons.get(name, reason)
             yield LeftOut(name=_title(item), reason=_AKS if name.startswith(AKS_PREFIX) else reason)

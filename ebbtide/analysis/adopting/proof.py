@@ -120,7 +120,9 @@ def _without_empty(overrides: Fields) -> Fields:
     return {key: value for key, value in items.items() if value != {}}
 
 
-def adopt(found: Found, top: Fields, cloud: Fields, record: Record, *, pools_only: bool) -> Adoption:
+def adopt(
+    found: Found, top: Fields, cloud: Fields, record: Record, *, pools_only: bool, with_queues: bool = True
+) -> Adoption:
     """Write the declaration of a found cluster, and prove it.
 
     Args:
@@ -129,11 +131,12 @@ def adopt(found: Found, top: Fields, cloud: Fields, record: Record, *, pools_onl
         cloud: its `cloud`, for the whole cluster.
         record: records the program.
         pools_only: whether the cluster stays with its owner.
+        with_queues: whether queues are adopted from Kueue's objects if there are any.
 
     Raises:
         AdoptionError: no pool can be adopted, or the declaration is invalid otherwise.
     """
-    draft = _draft(found, top, cloud, pools_only=pools_only)
+    draft = _draft(found, top, cloud, pools_only=pools_only, with_queues=with_queues)
     for _ in range(_ROUNDS + len(draft.pools)):
         recorded = _recorded(draft, record)
         if recorded is None:
@@ -147,7 +150,7 @@ def adopt(found: Found, top: Fields, cloud: Fields, record: Record, *, pools_onl
     raise AdoptionError("The declaration of the cluster does not settle.")
 
 
-def _draft(found: Found, top: Fields, cloud: Fields, *, pools_only: bool) -> _Draft:
+def _draft(found: Found, top: Fields, cloud: Fields, *, pools_only: bool, with_queues: bool) -> _Draft:
     assert found.cloud  # noqa: S101 - a found cluster is of a cloud
     (cluster,) = found.clusters
     zones = found_zones(cluster)
@@ -177,15 +180,17 @@ def _draft(found: Found, top: Fields, cloud: Fields, *, pools_only: bool) -> _Dr
         addons = Addons(drivers="none")
         top = {**top, "addons": {"drivers": "none"}}
     is_queued = {name for name, pool in read.items() if isinstance(pool.capacity, Queued)}
-    if is_queued and found.objects:
+    has_queues = bool(found.objects) and with_queues
+    if is_queued and has_queues:
         top = {**top, "addons": {**top.get("addons", {}), "kueue": {"existing": True}}}
     pools: dict[str, Fields] = {}
     for name, pool in read.items():
         if pools_only and name in inline:
             left_out.append(LeftOut(name=f"pool {name}", reason=_OF_OWNER))
             continue
-        if name in is_queued and not found.objects:
-            left_out.append(LeftOut(name=f"pool {name}", reason=_WITHOUT_KUEUE))
+        if name in is_queued and not has_queues:
+            reason = _WITHOUT_QUEUES if found.objects else _WITHOUT_KUEUE
+            left_out.append(LeftOut(name=f"pool {name}", reason=reason))
             continue
         try:
             is_system = not pools_only and name == system
@@ -219,6 +224,10 @@ _OF_OWNER: Final = "It is part of the cluster, and stays with the cluster's owne
 _WITHOUT_KUEUE: Final = (
     "Its nodes are queued, and the stack would install Kueue for it. If the cluster has Kueue, add its "
     "objects with --from: `kubectl get resourceflavors,clusterqueues,localqueues -A -o json`."
+)
+
+_WITHOUT_QUEUES: Final = (
+    "Its nodes are queued, and need a queue of the stack, which no ClusterQueue of the cluster becomes."
 )
 
 _WITH_KUEUE: Final = "It has a Kueue of its owner's, and a stack installs Kueue on a whole cluster itself."

@@ -1,10 +1,12 @@
 """Queues of a declaration from Kueue's objects: those of Ebbtide, and those of others."""
 
 import copy
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, Final
 
 import pytest
 from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
 
 from ebbtide.analysis.adopting.found import AdoptionError
 from ebbtide.analysis.adopting.kueue import AdoptedQueues, adopt_queues, read
@@ -275,28 +277,138 @@ def test_every_field_of_others_is_kept_or_listed() -> None:
     assert added == {"Cohort ml"}
 
 
-def test_a_flavor_keeps_its_name_if_it_alone_has_the_nodes_of_a_pool() -> None:
-    """A flavor of several pools, the second flavor of a pool, one beside that of the pool's name, and one of
-    AKS have no name in the declaration."""
-    labels = {"cloud.google.com/gke-nodepool": "cpu"}
-    both = {"cloud.google.com/gke-spot": "true"}
-    names = {"one": labels, "two": labels, "cpu": labels, "aks-one": labels, "spot": both}
+_POOL: Final = "cloud.google.com/gke-nodepool"
+_SPOT: Final = {"cloud.google.com/gke-spot": "true"}
+_CLASS: Final = {"cloud.google.com/compute-class": "f"}
+_FLAVORS: Final = {
+    "one": {_POOL: "cpu"},
+    "two": {_POOL: "cpu"},
+    "cpu": {_POOL: "cpu"},
+    "t4": {_POOL: "a"},
+    "gpus": {_POOL: "t4"},
+    "aks-one": {_POOL: "cpu"},
+    "spot": _SPOT,
+    "f.pools": _CLASS,
+    "class": _CLASS,
+    "system": {_POOL: "default-pool"},
+    "none": {},
+}
+"""Node labels of flavors."""
+_CLUSTER: Final = changed(
+    EXISTING,
+    pools=[
+        *EXISTING["pools"][:2],
+        *(
+            {"name": name, "machine": "e2-standard-8", "nodes": {"max": 2}, "labels": _CLASS}
+            for name in ("a", "b")
+        ),
+    ],
+)
 
-    def named(*flavors: str) -> dict[str, str]:
-        queues = [
-            item
-            for name in flavors
-            for item in (
-                _object("ResourceFlavor", name, {"nodeLabels": names[name]}),
-                _object("ClusterQueue", f"of-{name}", {"resourceGroups": [_quota(name, cpu="1")]}),
-                _object("LocalQueue", name, {"clusterQueue": f"of-{name}"}, namespace="a"),
-            )
-        ]
-        pools = _adopted(queues, EXISTING).fields.get("pools", ())
-        return {pool["name"]: pool["resourceFlavor"] for pool in pools if "resourceFlavor" in pool}
 
-    assert named("one", "two") == {"cpu": "one"}
-    assert [named("one", "cpu"), named("aks-one"), named("spot")] == [{}] * 3
+def _queue(name: str, *flavors: str, cohort: str = "", namespaces: Collection[str] = ("n",)) -> list[Any]:
+    """A ClusterQueue with its flavors and its LocalQueues."""
+    groups = [_quota(flavor, cpu="1") for flavor in flavors]
+    spec = {"resourceGroups": groups, **({"cohortName": cohort} if cohort else {})}
+    return [
+        *(_object("ResourceFlavor", flavor, {"nodeLabels": _FLAVORS[flavor]}) for flavor in flavors),
+        _object("ClusterQueue", name, spec),
+        *(
+            _object("LocalQueue", name.replace(".", "-"), {"clusterQueue": name}, namespace=namespace)
+            for namespace in namespaces
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("flavors", "reason"),
+    [
+        (["one"], ""),
+        (["cpu"], ""),
+        (["f.pools"], ""),
+        (["one", "gpus"], ""),
+        (
+            ["one", "two"],
+            "flavor one, to which Workloads refer, cannot be declared: two selects nodes of cpu",
+        ),
+        (["spot"], "it selects the nodes of cpu and t4, and a pool has a flavor of its own."),
+        (["aks-one"], "AKS reserves the name."),
+        (["class"], "it is of the ComputeClass f."),
+        (["f.pools", "one"], "it is of the ComputeClass f."),
+        (["t4"], "it is that of another pool."),
+        (["gpus", "system"], "Its flavor system selects the nodes of no declared pool."),
+    ],
+)
+def test_a_queue_keeps_the_names_of_its_flavors_or_its_owner(flavors: list[str], reason: str) -> None:
+    """A ClusterQueue whose flavor would be renamed is left, and the reason names the flavor."""
+    adopted = _adopted(_queue("q", *flavors), _CLUSTER)
+    left = {item.name: item.reason for item in adopted.left}
+    assert reason in left.get("ClusterQueue q", "")
+    assert [queue["name"] for queue in adopted.fields.get("queues", ())] == (
+        [] if reason else ["f" if "f.pools" in flavors else "q"]
+    )
+    assert (left.keys() >= {f"ResourceFlavor {name}" for name in flavors}) == bool(reason)
+
+
+def test_a_queue_beside_one_that_is_left_is_left() -> None:
+    """Quota of the same nodes, and that of a Cohort object, stays with one owner; a cohort without an object
+    has none."""
+    mate = _queue("other", "gpus", cohort="ml", namespaces=("m",))
+    left = _queue("q", "gpus", "system")
+    pools = {item.name: item.reason for item in _adopted([*left, *mate], _CLUSTER).left}
+    assert "the nodes of t4 with ClusterQueue q, which is left." in pools["ClusterQueue other"]
+    left = _queue("q", "system", cohort="below")
+    assert [queue["name"] for queue in _adopted([*left, *mate], _CLUSTER).fields["queues"]] == ["other"]
+    tree = _object("Cohort", "below", {"parentName": "ml"})
+    cohorts = {item.name: item.reason for item in _adopted([*left, *mate, tree], _CLUSTER).left}
+    assert "the quota of Cohort ml with ClusterQueue q, which is left." in cohorts["ClusterQueue other"]
+    assert cohorts["Cohort below"]
+
+
+@st.composite
+def _owners(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Queues of an owner, with any flavors, in any cohorts."""
+    cohorts = ["", "ml", "org", EXISTING["name"]]
+    flavors = st.sampled_from(["one"]) | st.sampled_from(["gpus", "f.pools"]) | st.sampled_from([*_FLAVORS])
+    objects = [
+        item
+        for name in draw(st.lists(st.sampled_from(["p", "q", "f", "a.q", "a.p"]), min_size=1, unique=True))
+        for item in _queue(
+            name,
+            *draw(st.lists(flavors, min_size=1, max_size=2, unique=True)),
+            cohort=draw(st.sampled_from(cohorts)),
+            namespaces=draw(st.lists(st.sampled_from("abc"), max_size=2, unique=True)),
+        )
+    ]
+    for name in draw(st.lists(st.sampled_from(cohorts[1:]), unique=True)):
+        parent = draw(st.sampled_from([{}, {"parentName": "org"}]))
+        objects.append(_object("Cohort", name, {} if name == "org" else parent))
+    return list({(item["kind"], *item["metadata"].values()): item for item in objects}.values())
+
+
+@settings(max_examples=150, deadline=None)
+@given(_owners())
+def test_an_adoption_renames_no_flavor(objects: list[dict[str, Any]]) -> None:
+    """Every adopted ClusterQueue has its flavors under their names, every derived object but a new cohort is
+    one of an adopted queue, and no Cohort of a queue that is left becomes the stack's."""
+    adopted = _adopted(objects, _CLUSTER)
+    derived = [item for layer in layers(queueing(declare({**_CLUSTER, **adopted.fields}))) for item in layer]
+    made = {(item["kind"], item["metadata"]["name"]): item for item in derived}
+    existing = {(item["kind"], item["metadata"]["name"]): item for item in objects}
+    new = {kind for kind, _ in made.keys() - existing.keys()}
+    assert new <= {"Cohort", "WorkloadPriorityClass"}
+    used = {item["spec"]["clusterQueue"] for item in objects if item["kind"] == "LocalQueue"}
+    for (kind, name), item in existing.items():
+        if kind == "ClusterQueue" and (kind, name) in made:
+            assert {*_names(item)} == {*_names(made[kind, name])}
+            assert name in used
+        elif kind == "ClusterQueue" and name in used:
+            assert ("Cohort", item["spec"].get("cohortName")) not in made.keys() & existing.keys()
+            assert any(left.name == f"ClusterQueue {name}" and left.reason for left in adopted.left)
+
+
+def _names(queue: Mapping[str, Any]) -> list[str]:
+    return [flavor["name"] for group in queue["spec"]["resourceGroups"] for flavor in group["flavors"]]
 
 
 def test_a_document_without_objects_of_kueue_is_none() -> None:

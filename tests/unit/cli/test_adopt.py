@@ -13,7 +13,7 @@ from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.project.adopt_file import read_adopt_file
 from tests.repository import ROOT
 from tests.unit.adopting import aks_shapes
-from tests.unit.adopting.gke_shapes import Document, cluster, pool
+from tests.unit.adopting.gke_shapes import Document, cluster, pool, queued_gpus
 
 PROGRAM = f"""
 import sys
@@ -92,6 +92,25 @@ def test_an_aks_cluster_becomes_a_stack(project: Path) -> None:
 def _object(kind: str, name: str, spec: Document, **metadata: str) -> Document:
     api = "kueue.x-k8s.io/v1beta2"
     return {"apiVersion": api, "kind": kind, "metadata": {"name": name, **metadata}, "spec": spec}
+
+
+def test_a_queued_pool_is_left_with_its_queue(project: Path) -> None:
+    """The stack creates no queues of its own beside those that stay with their owner."""
+    flavor = {"nodeLabels": {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}}
+    groups = [{"coveredResources": ["cpu"], "flavors": [{"name": name} for name in ("t4", "elsewhere")]}]
+    objects = [
+        _object("ResourceFlavor", "t4", flavor),
+        _object("ClusterQueue", "t4", {"resourceGroups": groups}),
+        _object("LocalQueue", "t4", {"clusterQueue": "t4"}, namespace="a"),
+    ]
+    (project / "queues.json").write_text(json.dumps({"kind": "List", "items": objects}))
+    _describe(project / "cluster.json", queued_gpus())
+    output = _adopt("shared", "--from", "cluster.json", "--from", "queues.json")
+    assert "pool dws-t4-nodepool: Its nodes are queued, and need a queue of the stack" in output
+    assert "ClusterQueue t4: Its flavor elsewhere selects the nodes of no declared pool." in output
+    config = yaml.safe_load((project / "Pulumi.shared.yaml").read_text())["config"]
+    assert not {"queues", "addons"} & config["ebbtide:cluster"].keys()
+    assert "kueue" not in (project / "adopt.shared.json").read_text()
 
 
 def test_queues_come_from_kueues_objects(project: Path) -> None:
