@@ -78,19 +78,25 @@ def node_pools(
     Returns:
         The pools by declared name; for a replaced pool, its replacement.
     """
-    configured: Mapping[str, Mapping[str, Any]] = pulumi.Config(NAMESPACE).get_object(CONFIG) or {}
+    replaced = replacements()
     created: dict[str, _NodePool] = {}
     for args in pools:
         pool, resource_name = args.pool.name, f"{name}-{args.pool.name}"
-        if pool not in configured:
+        replacement = replaced.get(pool)
+        if replacement is None:
             created[pool] = component(resource_name, args, opts)
             continue
-        replacement = Replacement(**configured[pool])
         # Either may be deleted: the pool after its work, its replacement if the change is reverted.
         component(resource_name, replace(args, protect=False, replaced_by=replacement), opts)
         replacement_args = replace(args, protect=False, cloud_name=replacement.name)
         created[pool] = component(f"{resource_name}{SUFFIX}", replacement_args, opts)
     return created
+
+
+def replacements() -> dict[str, Replacement]:
+    """Return the replacements of this run, by name of the pool."""
+    configured: Mapping[str, Mapping[str, Any]] = pulumi.Config(NAMESPACE).get_object(CONFIG) or {}
+    return {pool: Replacement(**item) for pool, item in configured.items()}
 
 
 def drain_input(pool: Pool) -> dict[str, Any]:

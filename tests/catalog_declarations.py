@@ -64,12 +64,13 @@ _CAPACITIES = {
                 "maxPrice": st.sampled_from([-1, 0.00001, 0.98765, 40.0]),
             },
         ),
-        st.just(
-            {
-                "kind": "reservation",
-                "name": "/subscriptions/s/resourceGroups/r/providers/Microsoft.Compute"
-                "/capacityReservationGroups/g",
-            }
+        _fields(
+            {"kind": st.just("reservation")},
+            optional={
+                "name": st.just(
+                    "/subscriptions/s/resourceGroups/r/providers/Microsoft.Compute/capacityReservationGroups/g"
+                )
+            },
         ),
     ),
 }

@@ -12,10 +12,13 @@ from .cluster import Cluster, ClusterArgs, MaintenanceSchedules, MaintenanceSche
 from .identity import Identity, IdentityArgs, Members, MembersArgs, VaultKey, VaultKeyArgs
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
+from .reservation import CapacityReservation, CapacityReservationArgs
 from .teams import Registry, RegistryArgs, Tenant, TenantArgs, team_resources
 from .topology import Topology
 
 __all__ = [
+    "CapacityReservation",
+    "CapacityReservationArgs",
     "Cluster",
     "ClusterArgs",
     "Identity",

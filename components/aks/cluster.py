@@ -37,6 +37,7 @@ class ClusterArgs:
         identity: resource id of the control plane's identity; None if `overrides` has it.
         labels: billing tags.
         addon_profiles: AKS's own add-ons, such as Container insights.
+        reservation: as in `NodePoolArgs`, for the system pool.
         depends_on: the identity's grants.
     """
 
@@ -49,6 +50,7 @@ class ClusterArgs:
     addon_profiles: Mapping[str, Mapping[str, pulumi.Input[object]]] = field(
         default_factory=dict[str, Mapping[str, pulumi.Input[object]]]
     )
+    reservation: str | None = None
     depends_on: tuple[pulumi.Resource, ...] = ()
 
 
@@ -110,7 +112,7 @@ class Cluster(pulumi.ComponentResource):
         system = overridden_item(
             _TYPE,
             "agentPoolProfiles",
-            pool_inputs(pool, subnet=args.subnet, labels=labels),
+            pool_inputs(pool, subnet=args.subnet, reservation=args.reservation, labels=labels),
             pool.overrides,
         )
         super().__init__(

@@ -55,7 +55,8 @@ class IdentityArgs:
         subscription: subscription id, part of the ids of role definitions.
         subnet: resource id of the nodes' subnet; None for AKS's own, on which AKS grants the role itself.
         pool_subnets: resource ids of the subnets that pools have of their own.
-        reservations: resource ids of the pools' capacity reservation groups.
+        reservations: resource ids of the pools' existing capacity reservation groups.
+        own_reservations: resource ids of those that the stack creates, by name of the pool.
         dns_zone: resource id of the declared private DNS zone of a private cluster, if any.
     """
 
@@ -66,6 +67,7 @@ class IdentityArgs:
     subnet: pulumi.Input[str] | None
     pool_subnets: tuple[str, ...] = ()
     reservations: tuple[str, ...] = ()
+    own_reservations: Mapping[str, pulumi.Input[str]] = field(default_factory=dict[str, pulumi.Input[str]])
     dns_zone: str | None = None
     keys: AksKeys = field(default_factory=AksKeys)
     labels: Labels
@@ -77,7 +79,9 @@ class Identity(pulumi.ComponentResource):
     A system-assigned identity is created with the cluster, too late for the grant on the cluster's subnet.
     Grants: Network Contributor on subnets (azure-aks-docs, concepts-network-cni-overview, 2026), and for a
     pool on reserved capacity, Contributor on the resource group of the reservations
-    (use-capacity-reservation-groups, 2026-05; effective after up to an hour, according to that page). For a
+    (use-capacity-reservation-groups, 2026-05; effective after up to an hour, according to that page), or on
+    the capacity reservation group alone if the stack creates it: a role there suffices (azurerm's acceptance
+    test capacityReservationGroup of node pools, 2026-08, on Azure with Owner). For a
     declared private DNS zone: Private DNS Zone Contributor on it, and Network Contributor on the network
     (private-clusters, 2026-08). For a key that encrypts Secrets: Key Vault Crypto User on its vault
     (use-kms-etcd-encryption, 2025-12). For a disk encryption set: Reader on it
@@ -109,6 +113,10 @@ class Identity(pulumi.ComponentResource):
         scopes += [
             (f"{name}-reservations{group.replace('/', '-')}", group, CONTRIBUTOR)
             for group in reservation_groups(args.reservations)
+        ]
+        scopes += [
+            (f"{name}-reservation-{pool}", group, CONTRIBUTOR)
+            for pool, group in args.own_reservations.items()
         ]
         if args.dns_zone is not None and args.subnet is not None:
             # AKS links the zone to the network, whose id is the subnet's without its last two segments.

@@ -45,6 +45,8 @@ class NodePoolArgs:
         cluster: name of the cluster.
         resource_group: name of the cluster's resource group.
         subnet: resource id of the nodes' subnet. Default: the cluster's.
+        reservation: resource id of the capacity reservation group that the program creates for the pool
+            (`CapacityReservation`); a pool that names one has none.
         labels: billing labels, which Azure calls tags.
         deleted_with: the cluster, if its deletion deletes the pool.
         depends_on: the prerequisites of a node: the grants of the cluster's identity.
@@ -59,6 +61,7 @@ class NodePoolArgs:
     cluster: pulumi.Input[str]
     resource_group: pulumi.Input[str]
     subnet: pulumi.Input[str] | None = None
+    reservation: str | None = None
     labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
     deleted_with: pulumi.Resource | None = None
     depends_on: tuple[pulumi.Resource, ...] = ()
@@ -87,7 +90,7 @@ class NodePool(pulumi.ComponentResource):
         pool = resolved_pool(args.pool, args.site)
         inputs: dict[str, Any] = overridden(
             _TYPE,
-            pool_inputs(pool, subnet=args.subnet, labels=args.labels),
+            pool_inputs(pool, subnet=args.subnet, reservation=args.reservation, labels=args.labels),
             pool.overrides,
         )
         ignored = ["agentPoolName"]
@@ -182,11 +185,14 @@ class _CountInputs(TypedDict):
     count: NotRequired[int]
 
 
-def pool_inputs(pool: ResolvedPool, *, subnet: pulumi.Input[str] | None, labels: Labels) -> PoolInputs:
+def pool_inputs(
+    pool: ResolvedPool, *, subnet: pulumi.Input[str] | None, reservation: str | None, labels: Labels
+) -> PoolInputs:
     """Return the inputs of an agent pool.
 
     Args:
         subnet: resource id of the subnet of pools without their own; None for AKS's own.
+        reservation: resource id of the capacity reservation group that the program creates for it, if any.
         labels: billing labels, which Azure calls tags.
     """
     derived = pool.labels_and_taints
@@ -203,7 +209,7 @@ def pool_inputs(pool: ResolvedPool, *, subnet: pulumi.Input[str] | None, labels:
         **_count(pool),
         "availability_zones": list(pool.zones) or None,
         "scale_down_mode": "Delete",
-        **_capacity(pool),
+        **_capacity(pool, reservation),
         "gpu_profile": _driver(pool),
         "gpu_instance_profile": pool.accelerator.gpu_instance_profile if pool.accelerator else None,
         "enable_node_public_ip": False,
@@ -236,10 +242,11 @@ def _count(pool: Pool) -> _CountInputs:
     return limits
 
 
-def _capacity(pool: Pool) -> _CapacityInputs:
+def _capacity(pool: Pool, reservation: str | None) -> _CapacityInputs:
     """Return the inputs of the capacity type; priority and price are immutable.
 
     Raises:
+        pulumi.RunError: the pool has a reservation without a group.
         ValueError: the capacity type exists only on GKE; the rules reject it earlier.
     """
     match pool.capacity:
@@ -253,8 +260,14 @@ def _capacity(pool: Pool) -> _CapacityInputs:
                 "scale_set_eviction_policy": policy or "Delete",
                 "spot_max_price": -1 if price is None else price,
             }
-        case Reservation(name=group):
-            return {"capacity_reservation_group_id": group} if group else {}
+        case Reservation(name=name):
+            group = name or reservation
+            if group is None:
+                raise pulumi.RunError(
+                    f"The pool {pool.name} has a reservation without a group. Create it with "
+                    "ebbtide.components.aks.CapacityReservation, and pass its resource id as reservation."
+                )
+            return {"capacity_reservation_group_id": group}
         case Preemptible() | FlexStart() | Queued():
             raise ValueError(f"AKS has no {pool.capacity.kind} capacity.")
         case _:

@@ -1,7 +1,7 @@
 """All resources of an AKS cluster."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pulumi
 from pulumi_azure_native import resources
@@ -10,17 +10,19 @@ from pulumi_kubernetes import Provider as KubernetesProvider
 from ebbtide.declaration.model.capacity import Reservation
 from ebbtide.declaration.model.cloud import Aks
 from ebbtide.declaration.model.cluster import Cluster as Declaration
+from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.declaration.model.rules.resources import resource_overrides
 
 from ..cluster import Labels, billing_labels, expires, kubernetes_provider, of_pool, topology_inputs
 from ..inputs import overriding, require_cloud
-from ..node_pools import node_pools
+from ..node_pools import NEW_NAME, node_pools, replacements
 from .cluster import Cluster, ClusterArgs, MaintenanceSchedules, MaintenanceSchedulesArgs, kubeconfig
 from .identity import Identity, IdentityArgs, Members, MembersArgs
 from .monitoring import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs, MetricStore, MetricStoreArgs
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs, without_aliases
 from .pool_list import OUTPUT
+from .reservation import CapacityReservation, CapacityReservationArgs, group_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,7 @@ class _Base:
     own_subnet: pulumi.Output[str] | None = None
     cluster: Cluster | None = None
     depends_on: tuple[pulumi.Resource, ...] = ()
+    reserved: Mapping[str, CapacityReservation] = field(default_factory=dict[str, CapacityReservation])
 
 
 class Topology(pulumi.ComponentResource):
@@ -92,6 +95,7 @@ class Topology(pulumi.ComponentResource):
                 parent=self, depends_on=[base.cluster.resource] if base.cluster else None
             ),
         )
+        _refuse_replacements(declaration, cloud)
         self.pools = node_pools(
             NodePool,
             name,
@@ -102,12 +106,16 @@ class Topology(pulumi.ComponentResource):
                     cluster=base.cluster_name,
                     resource_group=base.resource_group,
                     subnet=base.subnet,
+                    reservation=_group(pool, declaration, cloud),
                     labels=of_pool(self.labels, pool.name),
-                    deleted_with=base.cluster.resource if base.cluster else None,
+                    # Azure deletes a reservation only after the pool that uses it.
+                    deleted_with=base.cluster.resource
+                    if base.cluster and pool.name not in base.reserved
+                    else None,
                     protect=pool.protect and not declaration.is_ephemeral,
-                    depends_on=base.depends_on,
+                    depends_on=(*base.depends_on, *_of(pool, base.reserved)),
                 )
-                for pool in (declaration.work_pools if base.cluster else declaration.pools)
+                for pool in (declaration.work_pools if base.cluster else declaration.resolved_pools)
             ),
             pulumi.ResourceOptions(parent=self),
         )
@@ -140,6 +148,21 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
         ),
         inside,
     )
+    reserved = {
+        pool.name: CapacityReservation(
+            f"{name}-{pool.name}-reservation",
+            CapacityReservationArgs(
+                pool=pool,
+                cluster=declaration.name,
+                resource_group=group,
+                location=cloud.location,
+                labels=of_pool(labels, pool.name),
+            ),
+            inside,
+        )
+        for pool in declaration.resolved_pools
+        if pool.reserves_machines
+    }
     identity = (
         # An adopted cluster has an identity already, with its owner's grants.
         None
@@ -154,6 +177,7 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
                 subnet=network.subnet,
                 pool_subnets=_pool_subnets(declaration, cloud),
                 reservations=_reservations(declaration),
+                own_reservations={pool: own.group for pool, own in reserved.items()},
                 dns_zone=_dns_zone(cloud),
                 keys=cloud.keys,
                 labels=labels,
@@ -162,6 +186,7 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
         )
     )
     grants = identity.grants if identity else ()
+    system = declaration.system_pool
     logs = _log_store(name, declaration, cloud, group, labels, inside)
     cluster = Cluster(
         f"{name}-cluster",
@@ -173,7 +198,8 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
             identity=identity.identity if identity else None,
             labels=labels,
             addon_profiles=logs.addon_profiles if logs else {},
-            depends_on=grants,
+            reservation=_group(system, declaration, cloud) if system else None,
+            depends_on=(*grants, *_of(system, reserved)),
         ),
         inside,
     )
@@ -221,6 +247,7 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
         own_subnet=None if cloud.network.subnet else network.subnet,
         cluster=cluster,
         depends_on=grants,
+        reserved=reserved,
     )
 
 
@@ -278,6 +305,40 @@ def _reservations(declaration: Declaration) -> tuple[str, ...]:
     capacities = (pool.capacity for pool in declaration.pools)
     groups = (capacity.name for capacity in capacities if isinstance(capacity, Reservation))
     return tuple(group for group in groups if group)
+
+
+def _group(pool: ResolvedPool, declaration: Declaration, cloud: Aks) -> str | None:
+    """Return the resource id of the capacity reservation group that the stack creates for a pool, if any."""
+    return _own_group(declaration, cloud, pool.name) if pool.reserves_machines else None
+
+
+def _own_group(declaration: Declaration, cloud: Aks, pool: str) -> str:
+    group = cloud.resource_group or declaration.name
+    return group_id(cloud.subscription, group, declaration.name, pool)
+
+
+def _refuse_replacements(declaration: Declaration, cloud: Aks) -> None:
+    """Refuse to replace a pool for which the stack has reserved machines: Azure deletes no reservation that
+    the old pool uses, and changes neither its machine type nor its zones.
+
+    Raises:
+        pulumi.RunError: such a pool would be replaced.
+    """
+    for name, replacement in replacements().items():
+        deployed = str(replacement.inputs.get("capacityReservationGroupID"))
+        if deployed.lower() == _own_group(declaration, cloud, name).lower():
+            raise pulumi.RunError(
+                f"The pool {name} cannot be replaced under its name: its capacity reservation belongs to the "
+                f"old pool until that is deleted. {NEW_NAME.format(name=name)}"
+            )
+
+
+def _of(
+    pool: ResolvedPool | None, reserved: Mapping[str, CapacityReservation]
+) -> tuple[pulumi.Resource, ...]:
+    """Return the reservations that the stack creates for a pool, which it needs."""
+    own = reserved.get(pool.name) if pool else None
+    return own.reservations if own else ()
 
 
 def _existing(declaration: Declaration, cloud: Aks) -> _Base:

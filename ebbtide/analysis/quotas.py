@@ -72,7 +72,7 @@ def _networks(pools: Iterable[ResolvedPool]) -> Iterator[Quota]:
 def without_quota(pools: Iterable[ResolvedPool]) -> tuple[str, ...]:
     """Return the machine types whose quotas are unknown: those that the catalog does not have, and A4X and
     TPU7x, whose names are not documented (Compute Engine docs, allocation-quotas, 2026-11)."""
-    needed = (pool for pool in pools if pool.capacity.kind != "reservation")
+    needed = (pool for pool in pools if pool.capacity.kind != "reservation" or pool.reserves_machines)
     return tuple(dict.fromkeys(pool.machine_type for pool in needed if not _has_quotas(pool)))
 
 
@@ -82,11 +82,11 @@ def _has_quotas(pool: ResolvedPool) -> bool:
 
 
 def _of_pool(pool: ResolvedPool) -> Iterator[tuple[str, str, int]]:
-    """Yield region, name and amount of a pool's quotas; none for reserved machines, which are already
-    counted.
+    """Yield region, name and amount of a pool's quotas; none for machines of an existing reservation, which
+    are already counted.
     """
     machine, accelerator, kind = pool.hardware, pool.accelerator, pool.capacity.kind
-    if machine is None or kind == "reservation":
+    if machine is None or (kind == "reservation" and not pool.reserves_machines):
         return
     region, nodes, shared = pool.site.region, pool.max_nodes, kind in _SHARED
     accelerators = accelerator.count if accelerator else 0

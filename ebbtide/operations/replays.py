@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import yaml
 
-from ebbtide.analysis.costs.charges import CLOUD_NAT, charges, cloud_nat, coverages
+from ebbtide.analysis.costs.charges import CLOUD_NAT, billed_node, charges, cloud_nat, coverages
 from ebbtide.analysis.reading.facts import RecordedPool
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.recording import Recording
@@ -127,10 +127,17 @@ def _recorded_pool(pool: RecordedPool, profile: PoolProfile) -> dict[str, Any]:
         "maximum": pool.max_nodes if autoscaled else initial,
         "initial": initial,
         "autoscaled": autoscaled,
-        "hourly": pool.priced_node.hourly(pool.capacity.kind),
+        "hourly": _hourly(pool),
         "maxRunSeconds": pool.max_run_seconds,
         "together": pool.slice_nodes,
     }
+
+
+def _hourly(pool: RecordedPool) -> float | None:
+    """Return the price of a node besides a machine that a reservation bills; None if it is unknown."""
+    if pool.reserves_machines and pool.site.cloud is CloudKind.AKS:
+        return billed_node(pool).known
+    return pool.priced_node.hourly(pool.capacity.kind)
 
 
 def _charges(recording: Recording) -> dict[str, Any]:

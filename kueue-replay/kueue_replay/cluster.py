@@ -139,6 +139,8 @@ class CommitmentUse(Part):
     """The part of a node that they are."""
     hourly: float = Field(ge=0)
     """Price of that part, US dollars per hour, which the commitment saves."""
+    reserved: int = Field(default=0, ge=0)
+    """Nodes of a reservation that is billed like them, used or not; 0 for a pool without one."""
 
 
 class Commitment(Part):
@@ -154,7 +156,10 @@ class Commitment(Part):
 
     def coverage(self) -> Coverage:
         """Return the commitment for the costs."""
-        uses = {name: Use(use.units, use.part, Amount(use.hourly)) for name, use in self.uses.items()}
+        uses = {
+            name: Use(use.units, use.part, Amount(use.hourly), use.reserved)
+            for name, use in self.uses.items()
+        }
         return Coverage(self.kind, self.count, self.hourly, uses)
 
 

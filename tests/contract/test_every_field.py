@@ -97,7 +97,9 @@ def _inputs(pools: list[ResolvedPool]) -> dict[str, Any]:
                 )
                 gke.NodePool(f"pool-{number}", own)
             else:
-                args = aks.NodePoolArgs(pool=pool, site=pool.site, cluster="train", resource_group="train")
+                args = aks.NodePoolArgs(
+                    pool=pool, site=pool.site, cluster="train", resource_group="train", reservation="group"
+                )
                 aks.NodePool(f"pool-{number}", args)
 
     inputs: dict[str, list[Any]] = {}

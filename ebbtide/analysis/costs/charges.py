@@ -5,7 +5,7 @@ Usage-based charges are not included: traffic, stored objects and images, logs, 
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -88,7 +88,7 @@ def charges(
     return [
         *_control_planes(recording),
         *(_pool(pool, idle, most) for pool in pools),
-        *_reservations(pools),
+        *_reservations(pools, most),
         *map(_commitment, committed, idle.used, most.used),
         *_outbound(recording, pools),
         *(_flat("address", item_amount(CloudKind.GKE, "", "nat-ip")) for _ in _created(recording, _ADDRESS)),
@@ -137,7 +137,7 @@ def _control_planes(recording: Recording) -> Iterator[Charge]:
 
 
 def _pool(pool: ResolvedPool, idle: Covered, most: Covered) -> Charge:
-    node = _billed_node(pool)
+    node = billed_node(pool)
     is_reserved = pool.capacity.kind == "reservation"
     on_demand = node if is_reserved else pool.priced_node.amount("on-demand")
     note = "billed while reserved, used or not" if is_reserved else ""
@@ -147,7 +147,7 @@ def _pool(pool: ResolvedPool, idle: Covered, most: Covered) -> Charge:
         idle=idle.rest(pool.name, node * pool.idle_nodes),
         maximum=most.rest(pool.name, node * pool.max_nodes),
         on_demand=on_demand * pool.max_nodes,
-        note="disks; machines are billed by the reservation" if _period(pool) else note,
+        note="disks; machines are billed by the reservation" if pool.reserves_machines else note,
     )
 
 
@@ -159,15 +159,28 @@ def _period(pool: ResolvedPool) -> tuple[datetime, datetime] | None:
     return None
 
 
-def _billed_node(pool: ResolvedPool) -> Amount:
-    """Return the amount for a node, without a machine that a requested reservation bills."""
-    return pool.priced_node.disk_amount() if _period(pool) else node_price(pool)
+def billed_node(pool: ResolvedPool) -> Amount:
+    """Return the amount for a node, without a machine that a reservation of the stack bills."""
+    return pool.priced_node.disk_amount() if pool.reserves_machines else node_price(pool)
 
 
-def _reservations(pools: Sequence[ResolvedPool]) -> Iterator[Charge]:
-    """Yield the charges for the reservations that the stack requests."""
+def _reservations(pools: Sequence[ResolvedPool], most: Covered) -> Iterator[Charge]:
+    """Yield the charges for the reservations that the stack makes: for a period on GKE, for as long as it has
+    the pool on AKS, where commitments cover reserved machines, used or not (azure-compute-docs,
+    capacity-reservation-overview.md, 2026-02-17)."""
     for pool in pools:
-        if (period := _period(pool)) is not None:
+        if pool.reserves_machines and pool.site.cloud is CloudKind.AKS:
+            listed = pool.priced_node.machine_amount("on-demand") * pool.max_nodes
+            amount = replace(listed, known=max(0.0, listed.known - most.reserved.get(pool.name, 0.0)))
+            yield Charge(
+                item=f"reservation of pool {pool.name}",
+                idle=amount,
+                maximum=amount,
+                on_demand=listed,
+                note="until the pool is removed, used or not",
+                reserves=pool.name,
+            )
+        elif (period := _period(pool)) is not None:
             calendar, on_demand = map(pool.priced_node.machine_amount, ("calendar", "on-demand"))
             yield Charge(
                 item=f"reservation of pool {pool.name}",
@@ -322,7 +335,7 @@ def rates_of(recording: Recording) -> Rates:
             if not charge.pool and charge.item != CLOUD_NAT
         ),
         has_nat=any(charge.item == CLOUD_NAT for charge in items),
-        nodes={pool.name: _billed_node(pool) for pool in pools},
+        nodes={pool.name: billed_node(pool) for pool in pools},
         commitments=coverages(recording, pools),
     )
 
@@ -359,8 +372,9 @@ def _uses(commitment: Inputs, pools: Iterable[ResolvedPool]) -> Iterator[tuple[s
         if not pool.is_billed_as_on_demand:
             continue
         machine, *attached = pool.priced_node.parts("on-demand")
+        reserved = pool.max_nodes if pool.reserves_machines else 0
         if commitment.text("machines") == pool.machine_type:
-            yield pool.name, Use(1, "machine", machine)
+            yield pool.name, Use(1, "machine", machine, reserved)
         elif accelerator is not None and commitment.text("gpus") == accelerator.type:
             part = ("accelerators", attached[0]) if attached else ("machine", machine)
-            yield pool.name, Use(accelerator.count, *part)
+            yield pool.name, Use(accelerator.count, *part, reserved)

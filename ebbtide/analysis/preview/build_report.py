@@ -271,7 +271,7 @@ def _counts(recording: Recording) -> Counts:
     )
 
 
-_RESERVATIONS: Final = {"specific": "", "any": "any", "any-then-fail": "any, and no other machines"}
+_RESERVATIONS: Final = {"specific": "of its own", "any": "any", "any-then-fail": "any, and no other machines"}
 """Words for a reservation without a name, by affinity."""
 
 

@@ -54,6 +54,8 @@ class ChargeReport(DocumentPart):
     pays_above: float | None = None
     """For a commitment, the share of use above which it costs less than the list price; null if unknown, and
     for other charges."""
+    reserves: str = ""
+    """Pool whose machines it reserves; empty for other charges."""
     begins: datetime | None = None
     """Begin of the period in which `maximum` is billed, used or not; null for no period."""
     ends: datetime | None = None

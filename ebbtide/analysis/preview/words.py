@@ -83,8 +83,8 @@ def amount_words(amount: AmountReport | None, *, monthly: bool = False) -> str:
     return amount.amount.marked(monthly=monthly) if amount else "-"
 
 
-def _period_charges(cost: CostReport) -> Iterator[str]:
-    """Yield each charge of a period in words, with its amount for the whole period."""
+def _reservation_charges(cost: CostReport) -> Iterator[str]:
+    """Yield the charge of each reservation in words; one for a period with its amount for the whole of it."""
     for charge in cost.charges:
         if charge.begins and charge.ends and charge.whole:
             hours = (charge.ends - charge.begins).total_seconds() / 3600
@@ -93,13 +93,16 @@ def _period_charges(cost: CostReport) -> Iterator[str]:
                 f"{charge.item}, {in_utc(charge.begins)} to {in_utc(charge.ends)}: {whole} in {hours:g} h "
                 f"({charge.maximum.amount.words()} per hour), used or not"
             )
+        elif charge.reserves:
+            hour, month = (charge.maximum.amount.words(monthly=monthly) for monthly in (False, True))
+            yield f"{charge.item}, {hour} per hour ({month} per month): {charge.note}"
 
 
 def cost_notes(preview: Preview) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the charges of a period, the items of a stack's cost without a known price, those with an
     estimated one, and the machines without known quotas, each with a title."""
     cost = preview.cost
-    if reserved := tuple(_period_charges(cost)):
+    if reserved := tuple(_reservation_charges(cost)):
         yield "Reserved", reserved
     committed = tuple(
         f"{charge.item}, {charge.maximum.amount.words()} per hour: {charge.note}"

@@ -4,7 +4,7 @@ Fields are those of pulumi-azure-native 3.29; AKS's automatic additions follow a
 `spot-node-pool` (2026).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ from ebbtide.declaration.model.site import Site
 AGENT_POOL: Final = "azure-native:containerservice:AgentPool"
 MAINTENANCE: Final = "azure-native:containerservice:MaintenanceConfiguration"
 CLUSTER: Final = "azure-native:containerservice:ManagedCluster"
+CAPACITY_RESERVATION: Final = "azure-native:compute:CapacityReservation"
 
 _CATALOG: Final[FindMachine] = partial(find_machine, CloudKind.AKS)
 _EFFECTS: Final = {effect.value: effect for effect in TaintEffect}
@@ -119,6 +120,7 @@ def read_pool(
     location: str,
     *,
     find: FindMachine = _CATALOG,
+    reserving: Collection[str] = (),
     **others: Any,
 ) -> RecordedPool:
     """Read a pool from its inputs.
@@ -127,6 +129,7 @@ def read_pool(
         inputs: its inputs, or those of its part of the cluster.
         location: region of its cluster.
         find: returns the machine type of a name.
+        reserving: capacity reservation groups whose reservations are recorded (`group_of`).
         others: the fields of `RecordedPool` that other resources have.
     """
     nodes, initial = _nodes(inputs)
@@ -139,7 +142,7 @@ def read_pool(
         role=Role.SYSTEM if inputs.text("mode") == "System" else Role.WORK,
         machine=MachineShape.model_construct(type=machine),
         accelerator=_accelerator(inputs, hardware),
-        capacity=_capacity(inputs),
+        capacity=_capacity(inputs, reserving),
         nodes=nodes,
         initial_nodes=initial,
         zones=inputs.texts("availabilityZones"),
@@ -170,7 +173,13 @@ def _accelerator(inputs: Inputs, machine: Machine | None) -> Accelerator | None:
     )
 
 
-def _capacity(inputs: Inputs) -> AnyCapacity:
+def group_of(inputs: Inputs) -> str:
+    """Return resource group and name of the group of a capacity reservation, from its inputs, in lower case:
+    Azure compares them without case."""
+    return f"{inputs.text('resourceGroupName')}/{inputs.text('capacityReservationGroupName')}".lower()
+
+
+def _capacity(inputs: Inputs, reserving: Collection[str]) -> AnyCapacity:
     if inputs.text("scaleSetPriority") == "Spot":
         price = inputs.amount("spotMaxPrice")
         return Spot.model_construct(
@@ -178,7 +187,11 @@ def _capacity(inputs: Inputs) -> AnyCapacity:
             max_price=price if price is not None and price >= 0 else None,
         )
     group = inputs.text("capacityReservationGroupID")
-    return Reservation.model_construct(name=group) if group else OnDemand()
+    if not group:
+        return OnDemand()
+    _, _, rest = group.lower().partition("/resourcegroups/")
+    own = f"{rest.partition('/')[0]}/{rest.rpartition('/')[2]}"
+    return Reservation.model_construct(name=None if own in reserving else group)
 
 
 def _nodes(inputs: Inputs) -> tuple[Nodes, int | None]:

@@ -107,6 +107,9 @@ def _pools(recording: Recording) -> Iterator[RecordedPool]:
     elsewhere = next((str(location) for location in written if location), "")
     requests = recording.of_type(gke.FUTURE_RESERVATION)
     periods = dict(gke.read_period(Inputs(resource.inputs)) for resource in requests)
+    reserving = frozenset(
+        aks.group_of(Inputs(resource.inputs)) for resource in recording.of_type(aks.CAPACITY_RESERVATION)
+    )
     for resource in recording:
         if resource.read:
             continue
@@ -119,10 +122,10 @@ def _pools(recording: Recording) -> Iterator[RecordedPool]:
                 yield from gke.read_inline_pools(resource, **declared)
             case aks.AGENT_POOL:
                 declared = _declared(resource, recording, CloudKind.AKS, *_OF_POOL)
-                yield aks.read_agent_pool(resource, locations, elsewhere, **declared)
+                yield aks.read_agent_pool(resource, locations, elsewhere, reserving=reserving, **declared)
             case aks.CLUSTER:
                 declared = _declared(resource, recording, CloudKind.AKS, *_OF_CLUSTER)
-                yield from aks.read_inline_pools(resource, **declared)
+                yield from aks.read_inline_pools(resource, reserving=reserving, **declared)
             case _:
                 pass
 

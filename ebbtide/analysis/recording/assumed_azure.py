@@ -36,6 +36,9 @@ _PROVIDERS: Final = f"{GROUP}/providers"
 _IDENTITY: Final = f"{_PROVIDERS}/Microsoft.ManagedIdentity/userAssignedIdentities/{{resourceName}}"
 _NETWORK: Final = f"{_PROVIDERS}/Microsoft.Network/virtualNetworks/{{virtualNetworkName}}"
 _CLUSTER: Final = f"{_PROVIDERS}/Microsoft.ContainerService/managedClusters/{{resourceName}}"
+_RESERVATIONS: Final = (
+    f"{_PROVIDERS}/Microsoft.Compute/capacityReservationGroups/{{capacityReservationGroupName}}"
+)
 _ACCOUNT: Final = f"{_PROVIDERS}/Microsoft.Storage/storageAccounts/{{accountName}}"
 
 NODE_RESOURCE_GROUP: Final = "MC_{resourceGroupName}_{name}_{location}"
@@ -91,6 +94,10 @@ RESOURCES: Final[Mapping[str, ResourceTemplate]] = {
     "azure-native:containerservice:AgentPool": ResourceTemplate(f"{_CLUSTER}/agentPools/{{agentPoolName}}"),
     "azure-native:containerservice:MaintenanceConfiguration": ResourceTemplate(
         f"{_CLUSTER}/maintenanceConfigurations/{{configName}}"
+    ),
+    "azure-native:compute:CapacityReservationGroup": ResourceTemplate(_RESERVATIONS),
+    "azure-native:compute:CapacityReservation": ResourceTemplate(
+        f"{_RESERVATIONS}/capacityReservations/{{capacityReservationName}}"
     ),
     "azure-native:kubernetesconfiguration:Extension": ResourceTemplate(
         f"{_PROVIDERS}/{{clusterRp}}/{{clusterResourceName}}/{{clusterName}}"

@@ -9,6 +9,7 @@ from ebbtide.analysis.policy.settings import Policy
 from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.preview.report import FindingReport, PoolReport, Preview, QueueReport, QuotaReport
 from ebbtide.analysis.preview.words import type_words
+from ebbtide.analysis.reading.aks import CAPACITY_RESERVATION
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.reading.gke import FUTURE_RESERVATION, read_period
 from ebbtide.analysis.recording.recording import Message, Recording, Resource
@@ -350,6 +351,12 @@ def _others(changes: Iterable[Change]) -> Iterator[str]:
         resource = change.resource
         if resource.type == FUTURE_RESERVATION and change.action != "update":
             yield _reservation(change)
+        elif change.action == "create" and resource.type == CAPACITY_RESERVATION:
+            sku = Inputs(resource.inputs)
+            yield (
+                f"Capacity reservation {resource.name} reserves {sku.number('sku.capacity')} x "
+                f"{sku.text('sku.name')}: billed until the pool is removed, used or not."
+            )
         elif change.action == "delete" and resource.retain_on_delete:
             yield (
                 f"{type_words(resource.type)} {resource.name} is removed from the stack and retained in the "

@@ -89,7 +89,6 @@ class CloudSpec:
         shared_volume: kind of a team's shared file system.
         machine_example: a machine type, for messages.
         machine_similarity: minimum similarity of a suggested machine type, from 0 to 1.
-        reservation_example: fields of a reservation, for messages.
     """
 
     provider_module: str
@@ -112,7 +111,6 @@ class CloudSpec:
     shared_volume: str
     machine_example: str
     machine_similarity: float
-    reservation_example: str
 
 
 CLOUD_SPECS: Final[Mapping[CloudKind, CloudSpec]] = {
@@ -163,7 +161,6 @@ CLOUD_SPECS: Final[Mapping[CloudKind, CloudSpec]] = {
         shared_volume="filestore",
         machine_example="n2-standard-8",
         machine_similarity=0.7,
-        reservation_example="name: a100-reservation",
     ),
     # azure-aks-docs: use-system-pools, spot-node-pool, api-server-authorized-ip-ranges (2026).
     CloudKind.AKS: CloudSpec(
@@ -187,8 +184,5 @@ CLOUD_SPECS: Final[Mapping[CloudKind, CloudSpec]] = {
         shared_volume="azure-files",
         machine_example="Standard_D8s_v5",
         machine_similarity=0.85,  # All names have a common prefix.
-        reservation_example=(
-            "name: /subscriptions/S/resourceGroups/R/providers/Microsoft.Compute/capacityReservationGroups/G"
-        ),
     ),
 }

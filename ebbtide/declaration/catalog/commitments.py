@@ -19,11 +19,13 @@ class Use:
         units: machines or accelerators of the commitment that a node uses.
         part: the part of a node that they are: `machine`, or `accelerators` that are attached.
         price: list price of that part, USD per hour.
+        reserved: nodes of a reservation that is billed like them, used or not; 0 for a pool without one.
     """
 
     units: int
     part: str
     price: Amount
+    reserved: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class Coverage:
         """Return it as plain data."""
         uses = {
             name: {"units": use.units, "part": use.part, "hourly": use.price.known}
+            | ({"reserved": use.reserved} if use.reserved else {})
             for name, use in self.uses.items()
         }
         return {"kind": self.kind, "count": self.count, "hourly": self.usd, "uses": uses}
@@ -78,11 +81,13 @@ class Covered:
         used: used units of each commitment.
         wanted: units of each commitment that nodes could use, with those beyond its count.
         saved: USD per hour that each pool's nodes cost less.
+        reserved: USD per hour that each pool's reservation costs less.
     """
 
     used: tuple[float, ...]
     wanted: tuple[float, ...]
     saved: Mapping[str, float]
+    reserved: Mapping[str, float]
 
     def rest(self, pool: str, amount: Amount) -> Amount:
         """Return the part of a pool's amount that is left to pay."""
@@ -90,23 +95,25 @@ class Covered:
 
 
 def covered(commitments: Iterable[Coverage], nodes: Mapping[str, float]) -> Covered:
-    """Return the effect of commitments, each used by the nodes that no earlier one covers.
+    """Return the effect of commitments, each used by the nodes that no earlier one covers, first by reserved
+    ones.
 
     Args:
         commitments: the commitments.
         nodes: node counts by pool.
     """
-    taken, saved = Counter[tuple[str, str]](), Counter[str]()
+    taken, saved, of_reservations = Counter[tuple[str, str]](), Counter[str](), Counter[str]()
     used, wanted = list[float](), list[float]()
     for commitment in commitments:
         left, free = float(commitment.count), 0.0
-        for name, use in commitment.uses.items():
-            others = nodes.get(name, 0.0) - taken[name, use.part]
+        for name, use in sorted(commitment.uses.items(), key=lambda item: not item[1].reserved):
+            others = (use.reserved or nodes.get(name, 0.0)) - taken[name, use.part]
             own = min(others, left / use.units)
             free += others * use.units
             taken[name, use.part] += own  # pyright: ignore[reportArgumentType] # a share of a node
-            saved[name] += own * use.price.known  # pyright: ignore[reportArgumentType]
+            costs_less = of_reservations if use.reserved else saved
+            costs_less[name] += own * use.price.known  # pyright: ignore[reportArgumentType]
             left -= own * use.units
         used.append(commitment.count - left)
         wanted.append(free)
-    return Covered(tuple(used), tuple(wanted), saved)
+    return Covered(tuple(used), tuple(wanted), saved, of_reservations)

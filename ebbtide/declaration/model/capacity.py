@@ -105,23 +105,24 @@ class Queued(Declared):
 
 def _of_period(part: str) -> OnlyOn:
     return only_gke(
-        "Azure reserves capacity in a group outside of the stack.",
-        "Write the group's resource id under name.",
-        "azure-aks-docs use-capacity-reservation-groups.md (2026-05-29)",
+        "Azure reserves a period as a block capacity reservation, since Compute API 2025-04-01; the stack "
+        "uses 2024-11-01, which reserves machines from creation to deletion.",
+        "Remove from and until for that, or write the resource id of an existing group under name.",
+        "azure-mgmt-compute 39.0.0, ScheduleProfile; pulumi-azure-native 3.29.0, CapacityReservation",
         what=f"the {part} of a reservation",
     )
 
 
 class Reservation(Declared):
-    """Machines of a capacity reservation: of an existing one, or on GKE of a future reservation in calendar
-    mode that the stack requests for the pool."""
+    """Machines of a capacity reservation: of an existing one, or of one that the stack makes for the pool: on
+    GKE a future reservation in calendar mode, on AKS an on-demand capacity reservation."""
 
     kind: Literal["reservation"] = "reservation"
     affinity: Annotated[
         Literal["specific", "any", "any-then-fail"],
         only_gke(
-            "A pool on AKS uses only the capacity reservation group that it names.",
-            "Remove affinity, and write the group's resource id under name.",
+            "A pool on AKS uses only its own capacity reservation group.",
+            "Remove affinity.",
             "azure-aks-docs use-capacity-reservation-groups.md (2026-05-29)",
             what="reservation affinity other than specific",
         ),
@@ -130,7 +131,8 @@ class Reservation(Declared):
     machines if none is free; `any-then-fail` for matching reservations only."""
     name: Annotated[Name | None, aks_fixed("capacityReservationGroupID")] = None
     """GKE: name of the reservation, or `projects/P/reservations/NAME` of a shared or future one; either may
-    end in `/reservationBlocks/BLOCK` for one block. AKS: resource id of the capacity reservation group."""
+    end in `/reservationBlocks/BLOCK` for one block. AKS: resource id of a capacity reservation group;
+    default: the stack reserves `nodes.max` machines, billed until the pool is removed, used or not."""
     from_: Annotated[OptionalMoment, _of_period("begin")] = default(None)
     """GKE: begin of a reservation in calendar mode, such as `2026-12-01T08:00Z`. The stack requests
     `nodes.max` machines; a request can neither be changed nor cancelled, and is billed in its period, used or

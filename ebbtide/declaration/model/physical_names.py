@@ -63,6 +63,12 @@ IDENTITY = NameLimit(3, 128, "A-Za-z0-9_-", f"{_ARM}, Microsoft.ManagedIdentity"
 FEDERATED_CREDENTIAL = NameLimit(
     3, 120, "A-Za-z0-9_-", "azure-rest-api-specs, Microsoft.ManagedIdentity (2024-11)"
 )
+CAPACITY_RESERVATION_GROUP = NameLimit(
+    1,
+    64,
+    "A-Za-z0-9_.-",
+    "hashicorp/terraform-provider-azurerm@69697b7f, validate/capacity_reservation_group_name.go (2026-08)",
+)
 RESOURCE_GROUP = NameLimit(1, 90, "A-Za-z0-9_.()-", f"{_ARM}, Microsoft.Resources")
 DNS_PREFIX = NameLimit(
     1,

@@ -182,6 +182,14 @@ class ResolvedPool(Pool):
         return is_existing or isinstance(capacity, OnDemand)
 
     @property
+    def reserves_machines(self) -> bool:
+        """True if the stack reserves its machines: on GKE for a period, on AKS until the pool is removed."""
+        capacity = self.capacity
+        if not isinstance(capacity, Reservation):
+            return False
+        return capacity.period is not None or (self.site.cloud is CloudKind.AKS and capacity.name is None)
+
+    @property
     def priced_node(self) -> PricedNode:
         """Properties of a node that determine its price."""
         return PricedNode(

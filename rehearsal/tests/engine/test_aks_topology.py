@@ -27,6 +27,9 @@ _CLUSTER = (
 )
 
 
+_RESERVATION: Final = "azure-native:compute:CapacityReservation"
+
+
 @contextmanager
 def _stack(directory: Path, declaration: Declaration) -> Generator[tuple[Stack, Store, FakeControlPlanes]]:
     store, planes = Store(directory / "cloud.sqlite"), FakeControlPlanes()
@@ -57,6 +60,34 @@ def test_an_ephemeral_cluster_from_preview_to_destroy(tmp_path: Path) -> None:
         assert set(stack.destroy().changed) == {"delete"}
         assert store.resources() == []
         assert planes.running == {}
+
+
+def test_reserved_machines_from_creation_to_removal(tmp_path: Path) -> None:
+    """The reservation grows with its pool, is deleted after the pool and before its group, and a destroy
+    leaves nothing."""
+    reserved = {"zones": ["1", "2"], "capacity": {"kind": "reservation"}}
+    declaration = _ephemeral()
+    plain = {"pools": [item for item in declaration["pools"] if item["name"] != "cpu"]}
+    held = pool(declaration, "cpu") | reserved
+    with _stack(tmp_path, {**declaration, "pools": [*plain["pools"], held | {"nodes": {"max": 2}}]}) as (
+        stack,
+        store,
+        _,
+    ):
+        stack.up()
+        assert stack.up().changed == {}
+        stack.declare({**declaration, "pools": [*plain["pools"], held | {"nodes": {"max": 4}}]})
+        changed_names = set(stack.up().changed["update"])
+        assert {"train-cpu-reservation-1", "train-cpu-reservation-2", "train-cpu"} <= changed_names
+        machines = [item.state["sku"]["capacity"] for item in store.resources("azure-native", _RESERVATION)]
+        assert machines == [2, 2]
+        stack.declare({**declaration, **plain})
+        stack.up()
+        assert store.resources("azure-native", _RESERVATION) == []
+        stack.declare({**declaration, "pools": [*plain["pools"], held | {"nodes": {"max": 2}}]})
+        stack.up()
+        stack.destroy()
+        assert store.resources() == []
 
 
 def _inline(stack: Stack) -> list[str]:

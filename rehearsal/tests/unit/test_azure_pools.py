@@ -33,6 +33,16 @@ MAKING: dict[str, list[tuple[dict[str, Any], dict[str, Any], str]]] = {
     "existing subnet": [
         (POOL, {"vnetSubnetID": f"{SUBNET}-2"}, 'Code="VnetSubnetNotFound"'),
     ],
+    "existing capacity reservation group": [
+        (
+            POOL,
+            {
+                "capacityReservationGroupID": f"{GROUP}/providers/Microsoft.Compute"
+                "/capacityReservationGroups/g"
+            },
+            'Code="CapacityReservationGroupNotFound"',
+        ),
+    ],
     "one virtual network": [
         (
             POOL,

@@ -100,6 +100,17 @@ def test_node_pool_has_its_taints_and_pods(mocks: Mocks) -> None:
     assert inputs["maxPods"] == 32
 
 
+def test_capacity_reservation(mocks: Mocks) -> None:
+    """Machines of the pool's type are reserved, up to its maximum."""
+    declared = next(pool for pool in AKS.resolved_pools if pool.name == "cpu")
+    args = aks.CapacityReservationArgs(
+        pool=declared, cluster="train", resource_group="train", location="eastus", labels={}
+    )
+    mocks.run(lambda: aks.CapacityReservation("reservation", args))
+    (reservation,) = mocks.of_type("azure-native:compute:CapacityReservation")
+    assert reservation["sku"] == {"name": declared.machine_type, "capacity": declared.max_nodes}
+
+
 def test_members(mocks: Mocks) -> None:
     """A member who is declared by object id can fetch the kubeconfig of this cluster alone."""
     member = "11111111-1111-1111-1111-111111111111"

@@ -1,5 +1,6 @@
-"""Reservations of machines, existing ones and those that a stack requests for a period, and commitments."""
+"""Reservations of machines, existing ones and those that a stack makes, and commitments."""
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
@@ -8,7 +9,8 @@ from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.catalog.machine_offers import accelerator_types
 from ebbtide.declaration.catalog.machines import machine_names
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide.declaration.model.capacity import Reservation
+from ebbtide.declaration.model.capacity import AnyCapacity, Reservation
+from ebbtide.declaration.model.cloud import Aks
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.rules.rule import (
@@ -24,26 +26,18 @@ from ebbtide.values import durations
 _RESERVATIONS = "GKE docs, consuming-reservations (cloud.google.com, 2026)"
 
 
-@pool_rule(
-    "specific reservation has name",
-    f"{_RESERVATIONS}; azure-native 3.29.0, AgentPool.capacityReservationGroupID",
-)
+@pool_rule("specific reservation has name", _RESERVATIONS, CloudKind.GKE)
 def _named(pool: PoolIn) -> Iterator[Fault]:
     capacity = pool.pool.capacity
     if not isinstance(capacity, Reservation) or capacity.affinity != "specific":
         return
     if capacity.name is None and capacity.from_ is None and capacity.until is None:
-        cloud = pool.site.cloud
-        alone = (
-            "; affinity: any for any matching reservation; or from and until for a new one"
-            if cloud is CloudKind.GKE
-            else ""
-        )
         yield Fault(
             pool.at("capacity"),
             "The name of the reservation is missing.",
             "No reserved machine would be used.",
-            f"Write capacity: {{kind: reservation, {CLOUD_SPECS[cloud].reservation_example}}}{alone}.",
+            "Write capacity: {kind: reservation, name: a100-reservation}; affinity: any for any matching "
+            "reservation; or from and until for a new one.",
         )
 
 
@@ -200,6 +194,64 @@ def _from_zero(pool: PoolIn) -> Iterator[Fault]:
         "GKE would try in vain to create them, and a new pool would be in an error state.",
         "Write nodes: {max: N} with the number of machines to reserve.",
     )
+
+
+_ON_DEMAND: Final = "azure-compute-docs, capacity-reservation-overview.md (2026-02-17)"
+_UNSUPPORTED: Final = re.compile(r"Standard_(ND|NC\d+adi?s_H100_|H[BCX])", re.IGNORECASE)
+"""Machine types without on-demand capacity reservations: ND-series, NCads H100 v5, HB- and HC-series."""
+
+
+def _is_created(capacity: AnyCapacity) -> bool:
+    """Return whether the stack would create the capacity reservation of a pool on AKS."""
+    return isinstance(capacity, Reservation) and capacity.name is None and capacity.from_ is None
+
+
+@pool_rule("machine type with capacity reservations", _ON_DEMAND, CloudKind.AKS)
+def _can_be_reserved(pool: PoolIn) -> Iterator[Fault]:
+    machine = pool.pool.machine
+    if machine is not None and _is_created(pool.pool.capacity) and _UNSUPPORTED.match(machine.type):
+        yield Fault(
+            pool.at("machine"),
+            f"Azure has no on-demand capacity reservations of {machine.type}.",
+            "The reservation could not be created.",
+            "Write another machine type, or under capacity.name the resource id of a group with a block "
+            "capacity reservation.",
+        )
+
+
+@pool_rule("reserved machines in equal zones", _ON_DEMAND, CloudKind.AKS)
+def _evenly(pool: PoolIn) -> Iterator[Fault]:
+    zones, nodes = pool.resolved.zone_count, pool.resolved.max_nodes
+    if _is_created(pool.pool.capacity) and nodes % zones:
+        yield Fault(
+            pool.at("nodes.max" if pool.pool.nodes.count is None else "nodes.count"),
+            f"{nodes} machines cannot be reserved evenly in {zones} zones.",
+            "AKS chooses the zone of each node; one without a reserved machine in its zone may not start.",
+            f"Write a multiple of {zones}, such as {nodes + zones - nodes % zones}, or one zone.",
+        )
+
+
+@cluster_rule(
+    "identity for capacity reservations",
+    "azure-aks-docs use-capacity-reservation-groups.md (2026-05-29): a user-assigned identity with a role",
+    CloudKind.AKS,
+)
+def _granted(cluster: Cluster) -> Iterator[Fault]:
+    cloud = cluster.cloud
+    if not isinstance(cloud, Aks) or not (
+        cloud.existing or "type" in (cloud.overrides.get("identity") or {})
+    ):
+        return
+    for index, pool in enumerate(cluster.pools):
+        if _is_created(pool.capacity):
+            yield Fault(
+                f"pools[{index}].capacity",
+                f"The pool {pool.name} has no capacity reservation group, and the stack does not create the "
+                "cluster's identity.",
+                "The identity would have no role on a group that the stack creates.",
+                "Create the group, grant the identity the role Contributor on it, and write its resource id "
+                "under name.",
+            )
 
 
 _COMMITTED: Final = (

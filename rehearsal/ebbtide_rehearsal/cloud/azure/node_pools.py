@@ -191,6 +191,14 @@ def _subnet_exists(pool: PoolRequest) -> str | None:
     )
 
 
+def _group_exists(pool: PoolRequest) -> str | None:
+    group = str(pool.given.get("capacityReservationGroupID") or "")
+    if not group or not pool.cloud.lacks(group):
+        return None
+    message = f"The capacity reservation group '{group}' of node pool {pool.name} was not found."
+    return refused("CapacityReservationGroupNotFound", message, status=NOT_FOUND)
+
+
 def _one_network(pool: PoolRequest) -> str | None:
     subnet = _subnet(pool)
     others = [
@@ -325,6 +333,11 @@ RULES: Final[tuple[PoolRule, ...]] = (
         _spot_taint_stays,
     ),
     PoolRule("existing subnet", "azure-aks-docs, configure-azure-cni (2026)", _subnet_exists),
+    PoolRule(
+        "existing capacity reservation group",
+        "azure-aks-docs, use-capacity-reservation-groups (2026-05)",
+        _group_exists,
+    ),
     PoolRule("one virtual network", "azure-aks-docs, create-node-pools (2026)", _one_network),
     PoolRule(
         "identity with access to subnet",

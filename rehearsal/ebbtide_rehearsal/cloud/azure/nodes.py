@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from ebbtide.analysis.reading.aks import read_pool
+from ebbtide.analysis.reading.aks import CAPACITY_RESERVATION, group_of, read_pool
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.declaration.catalog.accelerators import vendor
+from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.catalog.machines import ARCHITECTURE, Machine, architecture
 from ebbtide.declaration.catalog.resources import NodeSettings
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.placement import NodeTaint
-from ebbtide_rehearsal.cloud.azure.arm import Arm, inner, items
+from ebbtide_rehearsal.cloud.azure.arm import CLOUD, Arm, inner, items
 from ebbtide_rehearsal.cloud.azure.networks import AGENT_POOL
 from ebbtide_rehearsal.cloud.fake_provider import Rule
 from ebbtide_rehearsal.cloud.pools import NO_ZONE, NodePool
@@ -221,8 +222,12 @@ _KEPT_OF_DISK: Final = 0.1
 def node_pool(pool: PoolRequest, state: Mapping[str, Any]) -> NodePool:
     """Return the pool for the controllers of nodes."""
     find = partial(machine_of, pool.cloud.store, CloudKind.AKS)
-    read = read_pool(Inputs(state), pool.location, find=find, name=pool.name, cluster=pool.cluster)
-    price = read.priced_node.machine_amount(read.capacity.kind)
+    reservations = pool.cloud.store.resources(CLOUD, CAPACITY_RESERVATION)
+    reserving = frozenset(group_of(Inputs(resource.inputs)) for resource in reservations)
+    read = read_pool(
+        Inputs(state), pool.location, find=find, reserving=reserving, name=pool.name, cluster=pool.cluster
+    )
+    price = Amount() if read.reserves_machines else read.priced_node.machine_amount(read.capacity.kind)
     return registered(
         read,
         cluster=pool.cluster,
@@ -235,7 +240,8 @@ def node_pool(pool: PoolRequest, state: Mapping[str, Any]) -> NodePool:
         # AKS installs the driver, but never the device plugin that makes the GPUs allocatable
         # (azure-aks-docs, use-nvidia-gpu, 2026).
         driver_installed=False,
-        hourly=None if price.unknown else price.known,  # without its disk
+        # Without its disk, and without a machine that the stack's own reservation bills.
+        hourly=None if price.unknown else price.known,
         deallocates=state.get("scaleSetEvictionPolicy") == "Deallocate",
     )
 

@@ -21,6 +21,7 @@ from ebbtide_rehearsal.cloud.azure import (
     logs,
     networks,
     node_pools,
+    reservations,
     storage,
 )
 from ebbtide_rehearsal.cloud.azure.arm import (
@@ -46,7 +47,7 @@ from ebbtide_rehearsal.cloud.fake_provider import ResourceKind as AnyKind
 from ebbtide_rehearsal.cloud.provider import Call, Clusters, DiffResult, Properties, Read, RefusedError
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
-_MODULES: Final = (networks, identities, clusters, node_pools, storage, logs)
+_MODULES: Final = (networks, identities, reservations, clusters, node_pools, storage, logs)
 
 KINDS: Final[Mapping[str, ResourceKind]] = {kind.type: kind for module in _MODULES for kind in module.KINDS}
 """Resource types by token."""

@@ -214,7 +214,7 @@ def test_a_capacity_kind_of_the_other_cloud_is_never_passed_over(kind: str) -> N
     """The rules refuse it before this; should one be missing, it does not become an on-demand pool."""
     pool = Pool.model_validate({"name": "cpu", "machine": "Standard_D8s_v5", "capacity": kind})
     with pytest.raises(ValueError, match=f"AKS has no {kind} capacity"):
-        pool_inputs(resolve(pool, EASTUS), subnet=None, labels={})
+        pool_inputs(resolve(pool, EASTUS), subnet=None, reservation=None, labels={})
 
 
 def test_pools_of_an_own_cluster_die_with_it() -> None:
