@@ -17,7 +17,9 @@ from typing import Any, Final, cast
 
 from ebbtide.analysis.preview.words import type_words
 from ebbtide.analysis.recording.recording import Recording, Resource, urn_name
+from ebbtide.clients.clouds.interfaces import Account, CloudApiError
 from ebbtide.clients.kubernetes.objects import parts, text
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.project.adopt_file import (
     FIELD,
     IMPORT_ONLY,
@@ -26,7 +28,7 @@ from ebbtide.declaration.project.adopt_file import (
     read_adopt_file,
 )
 from ebbtide.declaration.project.source import DECLARATION, NAMESPACE
-from ebbtide.operations import pool_replacement
+from ebbtide.operations import access, pool_replacement
 from ebbtide.operations.failures import OperationError, explanation, unlocking
 from ebbtide.operations.plan import is_later, listed
 from ebbtide.operations.stack import Preview, Step
@@ -44,6 +46,7 @@ _FINGERPRINT: Final = "aksClusterInputs"
 """Output of a stack on AKS."""
 _PROVIDER: Final = "pulumi:providers:"
 _KUBERNETES: Final = "kubernetes:"
+_ROLE_ASSIGNMENT: Final = "azure-native:authorization:RoleAssignment"
 _LAST: Final = re.compile(r"[/ ]")
 """Separators in ids."""
 
@@ -120,10 +123,49 @@ def _previewed(
         elif "update" in own:
             paths = sorted(own["update"].changed)
             updates.append(f"update {urn_name(urn)} in place" + (f": {_shortened(paths)}" if paths else ""))
+    assigned = {urn: own["create"].inputs for urn, own in steps.items() if _is_new_role(own)}
+    refusals += _assigned_already(assigned)
     if errors:
         lines = explanation(update.stack.name, errors, verbose=update.verbose)
         refusals = [*refusals, *lines, "Nothing was changed: the preview of the update fails."]
     return Check(tuple(updates), tuple(refusals))
+
+
+def _is_new_role(steps: Mapping[str, Step]) -> bool:
+    return "create" in steps and steps["create"].type == _ROLE_ASSIGNMENT
+
+
+def _assigned_already(created: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a message for each role that would be assigned and that its principal has already, as in a
+    stack whose state is lost: Azure refuses a second assignment, and does so only during the update.
+
+    Args:
+        created: inputs of the role assignments that would be created, by URN.
+    """
+    wanted = {
+        _grant(*(text(inputs, key) for key in ("scope", "roleDefinitionId", "principalId"))): urn_name(urn)
+        for urn, inputs in created.items()
+    }
+    subscriptions = {scope.split("/")[2] for scope, _, _ in wanted if scope.startswith("/subscriptions/")}
+    try:
+        clouds = access.reach(Account(CloudKind.AKS, id_) for id_ in sorted(subscriptions))
+        principals = {text(inputs, "principalId") for inputs in created.values()}
+        listed = [item for own in clouds.inventories.values() for item in own.grants(principals)]
+    except (CloudApiError, OperationError):
+        return  # Azure's own refusal follows, during the update
+    for item in listed:
+        scope = item.id.partition("/providers/Microsoft.Authorization/")[0]
+        if name := wanted.get(_grant(scope, item.role, item.principal)):
+            yield (
+                f"The update is refused: the role of {name} is assigned already, as by a stack whose state "
+                "is lost, and Azure refuses a second one. Delete it, and it is assigned anew: az role "
+                f"assignment delete --ids {item.id}"
+            )
+
+
+def _grant(scope: str, role: str, principal: str) -> tuple[str, str, str]:
+    """Return the key of a role assignment. Ids of definitions may have a subscription or none."""
+    return scope.lower(), role.rpartition("/")[2].lower(), principal.lower()
 
 
 def _refusal(name: str, does: str) -> str:

@@ -49,6 +49,7 @@ class Step:
         changed: paths of the properties that caused it.
         is_unknown: True if only values that a preview does not know would replace the resource.
         removed: paths of the inputs that it removes: those at the top, and below others that replace it.
+        inputs: its new inputs, with `UNKNOWN` for what a preview does not know.
     """
 
     type: str
@@ -59,6 +60,7 @@ class Step:
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     is_unknown: bool = False
+    inputs: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 WORDS: Final = {
@@ -164,7 +166,9 @@ class _Events:
             keys = metadata.keys or ()
             unknown = bool(keys) and all(inputs.get(key) == UNKNOWN for key in keys)
             removed = tuple(_removed(metadata))
-            self.watch(Step(metadata.type, name, done, operation, metadata.urn, changed, removed, unknown))
+            self.watch(
+                Step(metadata.type, name, done, operation, metadata.urn, changed, removed, unknown, inputs)
+            )
 
 
 def _removed(metadata: StepEventMetadata) -> Iterator[str]:
