@@ -82,7 +82,8 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
     has the same inputs, or the difference is listed. What would be replaced is left out.
 
     Later, --into-state imports these resources with your own `pulumi`, and --undo takes them out of the state
-    again. Interrupted, run it again. Exit status 1: you did not confirm, or the engine failed.
+    again, and restores Kueue's objects as they were. Interrupted, run it again. Exit status 1: you did not
+    confirm, or the engine failed.
     """
     if into_state or undo:
         if format_ is PreviewFormat.JSON:

@@ -86,7 +86,7 @@ class Adopted:
         queues: Kueue's objects as the declaration has them; None without any.
         drivers: drivers and device plugins that others install on its nodes, as sentences.
         exceptions: violations of mandatory rules of the policy that the cluster has, as exceptions.
-        resources: type, logical name and import id of each adopted resource.
+        resources: type, logical name and import id of each adopted resource, and `found` of Kueue's objects.
     """
 
     cluster: str
@@ -96,7 +96,7 @@ class Adopted:
     queues: AdoptedQueues | None
     drivers: Sequence[str]
     exceptions: Sequence[Mapping[str, str]]
-    resources: Sequence[Mapping[str, str]]
+    resources: Sequence[Mapping[str, Any]]
 
     def report(self, written: Sequence[Path]) -> AdoptionReport:
         """Return the document of the adoption and of the files that were written."""
@@ -277,7 +277,7 @@ def write_files(request: Request, adopted: Adopted) -> tuple[Path, Path]:
     file, resources = request.stack_file, request.root / default_file(request.stack)
     write_adopt_file(
         resources,
-        [AdoptedResource(item["type"], item["name"], item["id"]) for item in adopted.resources],
+        [AdoptedResource(**item) for item in adopted.resources],
     )
     declaration = {**adopted.declaration, "adopt": resources.name}
     document = _document(file)

@@ -1,13 +1,14 @@
 """Adopted resources: their import into a stack's state, what an update may do to them, and their removal from
 the state.
 
-Neither the import nor the removal changes anything in the cloud. Every step follows from the state and the
-files alone: an interrupted command continues.
+Neither the import nor the removal changes anything in the cloud; the removal gives Kueue's objects the fields
+back that they had, so that their owner's quota is theirs again. Every step follows from the state, the files
+and the cluster alone: an interrupted command continues.
 """
 
 import copy
 import re
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,9 +16,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, cast
 
+from ebbtide.analysis.adopting.kueue_objects import compare_objects, content
 from ebbtide.analysis.preview.words import type_words
 from ebbtide.analysis.recording.recording import Recording, Resource, urn_name
 from ebbtide.clients.clouds.interfaces import Account, CloudApiError
+from ebbtide.clients.kubernetes import JSON_PATCH, Api
 from ebbtide.clients.kubernetes.objects import parts, text
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.project.adopt_file import (
@@ -35,6 +38,7 @@ from ebbtide.operations.stack import Preview, Step
 from ebbtide.operations.state import AKS_CLUSTER, with_record
 from ebbtide.operations.up import Update, with_setting
 from ebbtide.text import several
+from ebbtide.values.kueue_api import API_PATH, plural
 from ebbtide.values.paths import path_keys, path_text, value_at
 
 ALLOWED: Final = frozenset({"import", "update", "same", "read", "refresh"})
@@ -379,7 +383,8 @@ def _own_declaration(update: Update) -> Mapping[str, Any]:
 
 
 def remove_resources(update: Update, confirmed: Callable[[str], bool]) -> bool:
-    """Take the adopted resources out of the state again; the cloud keeps them.
+    """Take the adopted resources out of the state again; the cloud keeps them, and Kueue's objects get their
+    fields back.
 
     The declaration names their file again first: the next update imports them, and creates none of them anew.
 
@@ -391,7 +396,8 @@ def remove_resources(update: Update, confirmed: Callable[[str], bool]) -> bool:
         True if the state has none of them.
 
     Raises:
-        OperationError: another update of the stack is in progress.
+        OperationError: another update of the stack is in progress, or the cluster with objects to restore
+            does not answer.
         AdoptFileError: the file is unreadable or invalid.
     """
     name = str(update.files.declaration().get(FIELD) or default_file(update.files.stack))
@@ -401,21 +407,79 @@ def remove_resources(update: Update, confirmed: Callable[[str], bool]) -> bool:
         return False
     document = update.stack.exported()
     resources = list(parts(document["deployment"], "resources"))
-    gone = {str(item["urn"]) for item in resources if _is_of(item, entries)}
+    adopted = {str(item["urn"]): item for item in resources if _is_of(item, entries)}
+    gone = adopted.keys()
+    keys = [(str(item["type"]), urn_name(urn)) for urn, item in adopted.items()]
+    found = [entries[key] for key in keys if entries[key].found]
+    lost = f"nothing was taken out of the state. Without `found` in {name}, Kueue's objects are not restored"
+    api, restored = None, list[Restoration]()
+    if found:
+        api = access.client(
+            update.stack.outputs().get("kubeconfig") or update.stack.preview().kubeconfig, lost
+        )
+        with access.reaching(lost):
+            restored = list(restorations(api, found))
     if gone:
         update.log(f"Stack {update.stack.name}: {len(gone)} to take out of the state; the cloud keeps them.")
-        for line in (listed("", sorted(map(urn_name, gone))),):
-            update.log(f"  {line}")
+        update.log(f"  {listed('', sorted(map(urn_name, gone)))}")
+        for item in restored:
+            update.log(f"  restore {item.title} as it was adopted: {_shortened(item.paths)}")
         if not confirmed(f"Take them out of the state of stack {update.stack.name}?"):
             return False
     if update.files.declaration().get(FIELD) is None:
         update.stack.configure(_SETTING, name)
+    if api:
+        with access.reaching(lost):
+            for item in restored:
+                api.patch(item.path, item.patch, JSON_PATCH)
     if gone:
         kept = [_without(item, gone) for item in resources if item["urn"] not in gone]
         deployment = {**document["deployment"], "resources": kept}
         update.stack.replace_state({**document, "deployment": deployment})
-    update.log(f"The state has no resource of {name}; the cloud keeps them as they were.")
+    update.log(f"The state has no resource of {name}; the cloud keeps them.")
     return True
+
+
+@dataclass(frozen=True, slots=True)
+class Restoration:
+    """An object of Kueue that differs from the adopted one.
+
+    Attributes:
+        title: its kind and name.
+        path: its path in the API.
+        paths: paths of the fields that differ.
+        patch: the JSON patch that restores them.
+    """
+
+    title: str
+    path: str
+    paths: list[str]
+    patch: Sequence[Mapping[str, Any]]
+
+
+def restorations(api: Api, entries: Iterable[AdoptedResource]) -> Iterator[Restoration]:
+    """Yield the objects of Kueue that are no longer as they were adopted; one that is deleted stays so.
+
+    Args:
+        api: the cluster.
+        entries: adopted resources with `found`.
+
+    Raises:
+        ApiError: the API server does not answer or denies access.
+    """
+    for entry in entries:
+        kind = entry.type.rpartition(":")[2]
+        namespace, _, name = entry.id.rpartition("/")
+        path = f"{API_PATH}/{f'namespaces/{namespace}/' * bool(namespace)}{plural(kind)}/{name}"
+        if (item := api.find(path)) is None:
+            continue
+        before = {**entry.found, "kind": kind, "metadata": item["metadata"]}
+        if paths := [difference.path for difference in compare_objects([item], [before])]:
+            patch = [{"op": "add", "path": f"/{key}", "value": value} for key, value in entry.found.items()]
+            patch += [
+                {"op": "remove", "path": f"/{key}"} for key in content(item).keys() - entry.found.keys()
+            ]
+            yield Restoration(f"{kind} {name}", path, paths, patch)
 
 
 def _is_of(item: Mapping[str, Any], entries: Mapping[tuple[str, str], AdoptedResource]) -> bool:

@@ -12,6 +12,7 @@ from ebbtide.analysis.adopting.kueue_objects import (
     AKS_PREFIX,
     ObjectDifference,
     compare_objects,
+    content,
     kueue_objects,
     left_objects,
     specs,
@@ -99,19 +100,20 @@ def adopt_queues(
     return AdoptedQueues(fields, tuple(compare_objects(objects, made)), left)
 
 
-def adopted_objects(objects: Sequence[Manifest], recording: Recording) -> Iterator[Mapping[str, str]]:
-    """Yield type, logical name and import id of each resource of the program that exists as one of Kueue's
-    objects.
+def adopted_objects(objects: Sequence[Manifest], recording: Recording) -> Iterator[Mapping[str, Any]]:
+    """Yield type, logical name, import id and found fields of each resource of the program that exists as one
+    of Kueue's objects.
 
     Args:
         objects: Kueue's objects, as `read` returns them.
         recording: the program with the queues.
     """
-    existing = {(text(item, "kind"), *_place(item)) for item in objects}
+    existing = {(text(item, "kind"), *_place(item)): item for item in objects}
     for resource in recording:
         kind, place = resource.type.rpartition(":")[2], _place(resource.inputs)
-        if resource.type.startswith(_TYPES) and (kind, *place) in existing:
-            yield {"type": resource.type, "name": resource.name, "id": "/".join(filter(None, place))}
+        if resource.type.startswith(_TYPES) and (item := existing.get((kind, *place))):
+            own = {"type": resource.type, "name": resource.name, "id": "/".join(filter(None, place))}
+            yield {**own, "found": content(item)}
 
 
 def _place(manifest: Mapping[str, Any]) -> tuple[str, str]:
@@ -250,6 +252,12 @@ class _Reading:
                 if alone:
                     # The cohort has all nodes, and the queue is the only one that borrows them.
                     limited = {pool: nodes + borrowing.get(pool, 0) for pool, nodes in nominal.items()}
+                    if (
+                        not any(limited.values())
+                        and (least := amounts["nominalQuota"])
+                        and all(least.values())
+                    ):
+                        limited[flavor.pools[0]] = 1  # quota of less than a node admits work today
                     is_limited = bool(borrowing) or not cohort
                     nominal, lending = {}, {}
                     borrowing = {

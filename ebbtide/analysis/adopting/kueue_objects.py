@@ -137,7 +137,7 @@ def compare_objects(existing: Sequence[Manifest], derived: Sequence[Manifest]) -
         if old is None:
             yield ObjectDifference(_title(item), "", None, "", _reason(str(item["kind"]), ""))
             continue
-        before, after = dict(_fields(_content(old))), dict(_fields(_content(item)))
+        before, after = dict(_fields(content(old))), dict(_fields(content(item)))
         for path in _outermost(before, after):
             one, two = before.get(path), after.get(path)
             if one == two or (path in _DEFAULTS and {one, two} == {None, _DEFAULTS[path]}):
@@ -145,7 +145,8 @@ def compare_objects(existing: Sequence[Manifest], derived: Sequence[Manifest]) -
             yield ObjectDifference(_title(item), path, one, two, _reason(str(item["kind"]), path))
 
 
-def _content(item: Manifest) -> Mapping[str, Any]:
+def content(item: Manifest) -> Mapping[str, Any]:
+    """Return the fields of an object that its owner sets, without its metadata."""
     ignored = ("apiVersion", "kind", "metadata", "status")
     return {key: value for key, value in item.items() if key not in ignored}
 

@@ -1,4 +1,5 @@
-"""The file of the existing resources that a stack adopts: type, logical name and import id of each.
+"""The file of the existing resources that a stack adopts: type, logical name and import id of each, and the
+fields of Kueue's objects as they were read, which `--undo` restores.
 
 `ebbtide adopt` writes it as `adopt.<stack>.json`. The program imports its resources. `ebbtide adopt
 --into-state` imports them and nothing else, and removes the file from the declaration; `--undo` takes its
@@ -8,7 +9,7 @@ resources out of the state again.
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -25,6 +26,7 @@ IMPORT_ONLY: Final = "importOnly"
 
 _RESOURCES: Final = "resources"
 _TEXTS: Final = ("type", "name", "id")
+_FOUND: Final = "found"
 _TOKEN: Final = re.compile(r"[a-z][a-z0-9-]*:[\w./-]+:[A-Z]\w*")
 """A type token of a provider's resource (Pulumi docs, resource names, 2026-08)."""
 _ONLY_IN_STATE: Final = re.compile(r"pulumi:|ebbtide:")
@@ -39,11 +41,14 @@ class AdoptedResource:
         type: type token, such as `gcp:container/nodePool:NodePool`.
         name: logical name in the program.
         id: import id, as the provider documents it for the type.
+        found: the fields of an object of Kueue when it was read, without metadata and status; empty for any
+            other resource.
     """
 
     type: str
     name: str
     id: str
+    found: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -84,7 +89,7 @@ def read_adopt_file(file: Path) -> tuple[AdoptedResource, ...]:
 
 def write_adopt_file(file: Path, resources: Iterable[AdoptedResource]) -> None:
     """Write the adopted resources, one a line, at once: a killed process leaves the earlier file."""
-    lines = [json.dumps({"type": item.type, "name": item.name, "id": item.id}) for item in resources]
+    lines = [json.dumps({key: value for key, value in asdict(item).items() if value}) for item in resources]
     text = ",\n".join(f"  {line}" for line in lines)
     whole = f'{{"{_RESOURCES}": [\n{text}\n]}}\n' if lines else f'{{"{_RESOURCES}": []}}\n'
     new = file.with_name(f".{file.name}.new")
@@ -167,7 +172,7 @@ class _Reader:
         fields = cast("dict[str, object]", item)
         before = len(self.faults)
         for key in fields:
-            if key not in _TEXTS:
+            if key not in (*_TEXTS, _FOUND):
                 hint = did_you_mean(key, _TEXTS)
                 self._add(
                     (*at, key), f"There is no {key} here{hint}", "The key would have no effect. Remove it."
@@ -175,6 +180,10 @@ class _Reader:
         for key in _TEXTS:
             if problem := _text_problem(key, fields):
                 self._add((*at, key), problem[0], f"{_LOST} {problem[1]}")
+        found = fields.get(_FOUND, {})
+        if not isinstance(found, dict):
+            problem = f"The field found is {described(found)}."
+            self._add((*at, _FOUND), problem, "It could not be restored. Write an object, or remove it.")
         if len(self.faults) > before:
             return
         type_, name, id_ = (str(fields[key]) for key in _TEXTS)
@@ -183,7 +192,7 @@ class _Reader:
                 other = path_text((_RESOURCES, first))
                 problem = f"{type_} has the {word} {key[1]} twice, first in {other}."
                 self._add((*at, word), problem, "One of the two would not be adopted. Remove it.")
-        yield AdoptedResource(type_, name, id_)
+        yield AdoptedResource(type_, name, id_, cast("dict[str, Any]", found))
 
 
 def _text_problem(key: str, fields: Mapping[str, object]) -> tuple[str, str] | None:

@@ -192,11 +192,12 @@ def _pool(shared: Shared) -> None:
 
 
 def test_queues_with_work_are_adopted(shared: Shared) -> None:
-    """The owner's queue and flavor become the stack's under their names, and are the owner's again after a
-    destroy, while a Job runs and another waits: their Workloads stay, and the pod runs on."""
+    """The owner's queue and flavor become the stack's under their names, and are the owner's again after an
+    undo, while a Job runs and another waits: their Workloads stay, the pod runs on, and after a destroy the
+    owner's quota admits work."""
     _pool(shared)
     owners = json.loads(json.dumps(_theirs()).replace("default-pool", "batch"))
-    _apply(shared, [*owners, _waiting(owners[-1])])
+    _apply(shared, [*owners, _named(owners[-1], "later")])
     before = wait(
         lambda: _kept(shared),
         lambda kept: len(kept["running"]) == 1 and len(kept["workloads"]) == 2,
@@ -210,25 +211,43 @@ def test_queues_with_work_are_adopted(shared: Shared) -> None:
     for words in ((*files, "--pools-only"), ("--into-state", "--yes")):
         status, out = shared.site.run("adopt", *words, confirmed=False)
         assert status == 0, out
-    status, out = shared.site.up()
-    assert status == 0, out
-    status, out = shared.up()
-    assert (status, "Stack dev: no change." in out) == (0, True), out
-    assert _stays(shared, before)
-
-    for words in (("adopt", "--undo", "--yes"), ("destroy",)):
-        status, out = shared.site.run(*words, confirmed=words == ("destroy",))
+    for _ in range(2):
+        status, out = shared.site.up()
         assert status == 0, out
+        status, out = shared.up()
+        assert (status, "Stack dev: no change." in out) == (0, True), out
+        assert _stays(shared, before)
+        assert _specs(shared) != [item["spec"] for item in objects]
+
+        status, out = shared.site.run("adopt", "--undo", "--yes", confirmed=False)
+        restored = "restore ClusterQueue theirs as it was adopted: " in " ".join(out.split())
+        assert (status, restored) == (0, True), out
+        assert _specs(shared) == [item["spec"] for item in objects]
+
+    status, out = shared.site.run("destroy")
+    assert status == 0, out
     assert _stays(shared, before)
-    assert [item["metadata"]["name"] for item in shared.api.items(f"{API_PATH}/cohorts")] == []
+    assert shared.api.items(f"{API_PATH}/cohorts") == []
+    for name in ("mine", "later"):
+        shared.api.delete(f"{_JOBS}/{name}", propagationPolicy="Background")
+    _apply(shared, [_named(owners[-1], name) for name in ("next", "last")])
+    after = wait(lambda: _kept(shared)["admitted"] - before["workloads"], bool, seconds=120)
+    assert len(after) == 1
 
 
 _KINDS = ("resourceflavors", "clusterqueues", "localqueues")
 
 
-def _waiting(job: Object) -> Object:
-    """A second Job in the queue, whose quota is used."""
-    return {**job, "metadata": {**job["metadata"], "name": "later"}}
+_JOBS = "/apis/batch/v1/namespaces/theirs/jobs"
+
+
+def _named(job: Object, name: str) -> Object:
+    """A Job like another one; quota of the queue is for one at a time."""
+    return {**job, "metadata": {**job["metadata"], "name": name}}
+
+
+def _specs(shared: Shared) -> list[Object]:
+    return [item["spec"] for kind in _KINDS for item in _objects(shared, kind)]
 
 
 def _stays(shared: Shared, before: Mapping[str, set[str]]) -> bool:

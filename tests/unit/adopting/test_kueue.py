@@ -350,6 +350,16 @@ def test_a_queue_keeps_the_names_of_its_flavors_or_its_owner(flavors: list[str],
     assert (left.keys() >= {f"ResourceFlavor {name}" for name in flavors}) == bool(reason)
 
 
+@pytest.mark.parametrize(("cpus", "nodes"), [("1", 1), ("0", 0), ("9", 1), ("17", 2)])
+def test_quota_of_less_than_a_node_admits_work(cpus: str, nodes: int) -> None:
+    """A queue whose quota is less than a node of the pool has one node, unless it has none."""
+    objects = _queue("q", "one")
+    (flavor,) = objects[1]["spec"]["resourceGroups"][0]["flavors"]
+    flavor["resources"][0]["nominalQuota"] = cpus
+    (queue,) = _adopted(objects, _CLUSTER).fields["queues"]
+    assert queue["borrowingLimit"] == {"cpu": nodes}
+
+
 def test_a_queue_beside_one_that_is_left_is_left() -> None:
     """Quota of the same nodes, and that of a Cohort object, stays with one owner; a cohort without an object
     has none."""

@@ -132,8 +132,9 @@ def test_queues_come_from_kueues_objects(project: Path) -> None:
     (queue,) = config["ebbtide:cluster"]["queues"]
     assert (queue["name"], queue["pools"]) == ("batch", ["batch"])
     resources = read_adopt_file(project / "adopt.shared.json")
-    ids = [item.id for item in resources if ":kueue" in item.type]
-    assert ids == ["batch", "batch", "a/batch", "b/batch"]
+    queues = [item for item in resources if ":kueue" in item.type]
+    assert [item.id for item in queues] == ["batch", "batch", "a/batch", "b/batch"]
+    assert [item.found["spec"] for item in queues] == [item["spec"] for item in objects]
 
 
 def test_device_plugins_of_others_are_named(project: Path) -> None:

@@ -1,14 +1,16 @@
 """Adopted resources before the first update: which they are, and how a plan names them."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.difference import compare
+from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.project.adopt_file import AdoptedResource, write_adopt_file
-from ebbtide.operations.adopted_resources import held
+from ebbtide.operations.adopted_resources import held, restorations
 from ebbtide.operations.plan import Done, done_since
 from tests.declarations import GKE, changed
 from tests.synth import synth
@@ -49,3 +51,45 @@ def test_adopted_resources_are_held_until_an_update_has_succeeded(tmp_path: Path
     assert held(recording, state, None) == {urns[f"train-{name}"] for name in ("a100", "cpu", "t4")}
     assert held(synth(GKE), {"resources": []}, None) == frozenset()
     assert done_since(state, _COMPLETED) == Done()
+
+
+class _Cluster:
+    """An API server that returns objects by their paths."""
+
+    def __init__(self, objects: Mapping[str, Any]) -> None:
+        self.find = objects.get
+
+
+def test_an_undo_restores_the_objects_of_kueue_that_differ() -> None:
+    """A patch has the found fields and removes others; one that is as it was, or is deleted, is left."""
+    queue = {"cohortName": "ml", "resourceGroups": [{"flavors": [{"name": "theirs"}]}]}
+    kueue = "kubernetes:kueue.x-k8s.io/v1beta2:"
+    entries = [
+        AdoptedResource(f"{kueue}ClusterQueue", "a", "theirs", {"spec": queue}),
+        AdoptedResource(f"{kueue}LocalQueue", "b", "ns/theirs", {"spec": {"clusterQueue": "theirs"}}),
+        AdoptedResource(f"{kueue}WorkloadPriorityClass", "c", "high", {"value": 10}),
+        AdoptedResource(f"{kueue}ResourceFlavor", "d", "gone", {"spec": {}}),
+    ]
+    root = "/apis/kueue.x-k8s.io/v1beta2"
+    live = {
+        f"{root}/clusterqueues/theirs": {"kind": "ClusterQueue", "spec": {**queue, "cohortName": "other"}},
+        f"{root}/namespaces/ns/localqueues/theirs": {
+            "kind": "LocalQueue",
+            "spec": {"clusterQueue": "theirs", "stopPolicy": "None"},
+        },
+        f"{root}/workloadpriorityclasses/high": {
+            "kind": "WorkloadPriorityClass",
+            "value": 9,
+            "description": "x",
+        },
+    }
+    objects = {path: {**item, "metadata": {"name": "any"}} for path, item in live.items()}
+    found = list(restorations(cast("Api", _Cluster(objects)), entries))
+    assert [(item.title, item.path, item.paths) for item in found] == [
+        ("ClusterQueue theirs", f"{root}/clusterqueues/theirs", ["spec.cohortName"]),
+        ("WorkloadPriorityClass high", f"{root}/workloadpriorityclasses/high", ["value", "description"]),
+    ]
+    assert [item.patch for item in found] == [
+        [{"op": "add", "path": "/spec", "value": queue}],
+        [{"op": "add", "path": "/value", "value": 10}, {"op": "remove", "path": "/description"}],
+    ]

@@ -38,6 +38,7 @@ def test_every_fault_has_its_position(tmp_path: Path) -> None:
         {"type": "NodePool", "name": "train-a100"},
         {"type": "pulumi:providers:gcp", "name": "train-gcp", "id": 4},
         {**good, "name": "train-steady"},
+        {"type": _FLAVOR, "name": "train-cpu", "id": "cpu", "found": "spec"},
     )
     with pytest.raises(AdoptFileError) as error:
         read_adopt_file(file)
@@ -50,6 +51,7 @@ def test_every_fault_has_its_position(tmp_path: Path) -> None:
         "6:2: resources[4].type: pulumi:providers:gcp exists in Pulumi's state alone",
         "6:55: resources[4].id: The id is the number 4",
         f"7:69: resources[5].id: {_POOL} has the id {good['id']} twice, first in resources[0]",
+        '8:96: resources[6].found: The field found is the text "spec"',
     ]
 
 
@@ -74,10 +76,10 @@ def test_an_unusable_file_is_refused_with_its_name(tmp_path: Path, text: str | N
 
 
 def test_a_written_file_is_read_again(tmp_path: Path) -> None:
-    """Types, names and ids survive, also quotes in an id."""
+    """Types, names, ids and found fields survive, also quotes in an id."""
     resources = (
         AdoptedResource(_POOL, 'a"b', "x/y"),
-        AdoptedResource(_FLAVOR, "flavor", "cpu"),
+        AdoptedResource(_FLAVOR, "flavor", "cpu", {"spec": {"nodeLabels": {"a": "1"}}}),
     )
     for written in (resources, ()):
         write_adopt_file(tmp_path / "adopt.dev.json", written)
