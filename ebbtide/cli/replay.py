@@ -64,6 +64,15 @@ def replay(  # noqa: PLR0913 - one parameter an option
     format_: Annotated[
         ReplayFormat, typer.Option("--format", help="Text, JSON, or an HTML page.")
     ] = ReplayFormat.TEXT,
+    starts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Time of the first submission, such as 2026-12-05T08:00Z, for reservations with a "
+            "period. By default that of the trace, or without dates the begin of the first period.",
+            show_default=False,
+        ),
+    ] = None,
     out: Out = None,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
@@ -79,6 +88,8 @@ def replay(  # noqa: PLR0913 - one parameter an option
 
     files = stack_files(stack, config_file, cwd)
     settings = replays.settings(cloud_model, map_)
+    if starts is not None:
+        settings["starts"] = replays.start_time(starts)
     progress = console(sys.stderr)
     with files.prices():
         clusters = _clusters(files, against, config_file)

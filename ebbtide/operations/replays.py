@@ -2,6 +2,7 @@
 them, and its results. Nothing else of the core imports it."""
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -107,6 +108,7 @@ def profiled_pool(profile: PoolProfile) -> dict[str, Any]:
         if accelerator
         else None,
         "system": profile.role == "system",
+        **dict(zip(("begins", "ends"), profile.period, strict=False)),
     }
 
 
@@ -135,9 +137,8 @@ def _recorded_pool(pool: RecordedPool, profile: PoolProfile) -> dict[str, Any]:
 
 def _hourly(pool: RecordedPool) -> float | None:
     """Return the price of a node besides a machine that a reservation bills; None if it is unknown."""
-    if pool.reserves_machines and pool.site.cloud is CloudKind.AKS:
-        return billed_node(pool).known
-    return pool.priced_node.hourly(pool.capacity.kind)
+    amount = billed_node(pool)
+    return amount.known if pool.reserves_machines else pool.priced_node.hourly(pool.capacity.kind)
 
 
 def _charges(recording: Recording) -> dict[str, Any]:
@@ -145,6 +146,11 @@ def _charges(recording: Recording) -> dict[str, Any]:
     others, without_price, estimated = list[dict[str, Any]](), Amount(), list[str]()
     for charge in charges(recording, read_clusters(recording), read_pools(recording)):
         if charge.pool:
+            without_price += charge.maximum
+            estimated += charge.maximum.estimated
+        elif charge.begins and charge.ends:
+            period = {"begins": charge.begins, "ends": charge.ends}
+            others.append({"item": charge.item, "hourly": charge.maximum.known, **period})
             without_price += charge.maximum
             estimated += charge.maximum.estimated
         elif charge.item == CLOUD_NAT:
@@ -227,6 +233,21 @@ def page(report: "ReplayReport") -> str:
     from kueue_replay import render  # noqa: PLC0415
 
     return render.render(report)
+
+
+def start_time(text: str) -> datetime:
+    """Parse the time of a trace's first submission, in UTC unless it has an offset.
+
+    Raises:
+        ReplayError: it is no time.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ReplayError(
+            f"--starts is {text or 'empty'}. Write a date and time, such as 2026-12-05T08:00Z."
+        ) from None
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def public_traces() -> "Mapping[str, PublicTrace]":

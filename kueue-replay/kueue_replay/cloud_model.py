@@ -269,7 +269,11 @@ class Cloud:
         return since + self._random("failure", run).expovariate(rate / _HOUR) if rate else math.inf
 
     def stock_from(self, pool: NodePool, at: float) -> float:
-        """Return the time from which a pool gets nodes: `at` unless there is a stock-out."""
+        """Return the time from which a pool gets nodes: `at` unless there is a stock-out, or its reservation
+        has not begun; infinite after the end of that."""
+        if pool.reserved:
+            begin, end = pool.reserved
+            return max(begin, at) if at < end else math.inf
         process = _matching(self.model.stock, pool)
         if process is None:
             return at

@@ -4,6 +4,7 @@ them: the pools of each queue and flavor."""
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -81,13 +82,21 @@ class Pool(Part):
     autoscaler that prefers the cheapest pool takes it last."""
     max_run_seconds: int | None = None
     """Lifetime after which the cloud removes a node."""
+    begins: datetime | None = None
+    """Begin of the reservation of its machines, before which the cloud has none; null for no period."""
+    ends: datetime | None = None
+    """Its end, at which the cloud removes the nodes."""
     together: int = 1
     """Nodes that are created and removed together, as those of a TPU slice."""
     system: bool = False
     """True for a pool of system pods alone."""
 
-    def node_pool(self) -> NodePool:
-        """Return the pool for the autoscaler's decisions."""
+    def node_pool(self, start: float) -> NodePool:
+        """Return the pool for the autoscaler's decisions.
+
+        Args:
+            start: Unix time of the replay's start.
+        """
         accelerator = self.accelerator
         return NodePool(
             cluster="",
@@ -111,6 +120,9 @@ class Pool(Part):
             max_run_seconds=self.max_run_seconds,
             shares=accelerator.shares if accelerator else 1,
             together=self.together,
+            reserved=(self.begins.timestamp() - start, self.ends.timestamp() - start)
+            if self.begins and self.ends
+            else None,
         )
 
 
@@ -123,11 +135,16 @@ class Charge(Part):
     """Further ones for each node."""
     most_by_nodes: float | None = None
     """Maximum of those."""
+    begins: datetime | None = None
+    """Begin of the period of `hourly`, used or not; null for always."""
+    ends: datetime | None = None
+    """Its end."""
 
     def rate(self, nodes: int) -> float:
-        """Return the charge with a number of nodes."""
+        """Return the charge with a number of nodes, outside of its period."""
         by_nodes = nodes * self.by_node
-        return self.hourly + (by_nodes if self.most_by_nodes is None else min(by_nodes, self.most_by_nodes))
+        hourly = 0.0 if self.begins else self.hourly
+        return hourly + (by_nodes if self.most_by_nodes is None else min(by_nodes, self.most_by_nodes))
 
 
 class CommitmentUse(Part):
@@ -253,6 +270,7 @@ class Declaration:
         pools: its node pools, for the autoscaler.
         capacity: capacity of a node for pods, by pool.
         accelerators: type of accelerators, by pool; empty for none.
+        start: Unix time of the replay's start.
         queues: its LocalQueues, by name.
         flavors: its ResourceFlavors, by name.
     """
@@ -264,11 +282,12 @@ class Declaration:
     queues: Mapping[str, LocalQueue]
     flavors: Mapping[str, Flavor]
     priorities: Mapping[str, int]
+    start: float = 0.0
 
     @classmethod
-    def of(cls, cluster: Cluster) -> Self:
-        """Return a cluster with what follows from its objects."""
-        pools = tuple(pool.node_pool() for pool in cluster.pools)
+    def of(cls, cluster: Cluster, start: float = 0.0) -> Self:
+        """Return a cluster with what follows from its objects, for a replay that starts at a Unix time."""
+        pools = tuple(pool.node_pool(start) for pool in cluster.pools)
         flavors = {
             flavor["metadata"]["name"]: _flavor(flavor, pools)
             for flavor in of_kind(cluster.objects, "ResourceFlavor")
@@ -284,6 +303,7 @@ class Declaration:
                 item["metadata"]["name"]: int(item["value"])
                 for item in of_kind(cluster.objects, "WorkloadPriorityClass")
             },
+            start=start,
         )
 
     @property
@@ -308,6 +328,14 @@ class Declaration:
         rates: dict[str, Rate] = {charge.item: charge.rate for charge in self.cluster.charges}
         committed = tuple(item.coverage() for item in self.cluster.commitments)
         return Rates(rates, self.without_price, self.cluster.estimated, committed)
+
+    def charge_changes(self, until: float) -> Iterator[tuple[float, str, float]]:
+        """Yield time, item and US dollars per hour of each begin and end of a charge before a time."""
+        for charge in self.cluster.charges:
+            if charge.begins and charge.ends:
+                begin, end = (time.timestamp() - self.start for time in (charge.begins, charge.ends))
+                changes = (max(0.0, begin), charge.hourly), (end, 0.0)
+                yield from ((at, charge.item, hourly) for at, hourly in changes if end > 0 and at < until)
 
     def pool(self, name: str) -> NodePool:
         """Return a pool by name."""

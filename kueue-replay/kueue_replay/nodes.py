@@ -385,6 +385,7 @@ class Nodes:
             self._watch.refused(now, pool.name)
             for zone in dict.fromkeys(zones):
                 again = now + self._backoff.fail(node_group(pool, zone), now) + _SCAN
+                again = again if stock_from < math.inf else math.inf
                 self._at(again, "schedule", pool.name)
                 self._at(again, "refill", pool.name)
             return []
@@ -402,6 +403,7 @@ class Nodes:
         self._freed(node)
         self._watch.node_added(now, machine)
         self._at(due, "ready", pool.name, node)
+        self._at(pool.reserved[1] if pool.reserved else math.inf, "expire", pool.name, node)
         return node
 
     def _ready(self, now: float, node: SimulatedNode) -> None:
@@ -421,8 +423,7 @@ class Nodes:
             ),
         )
         self._at(self._cloud.reclaim_at(pool, node.machine.name, now), "reclaim", pool.name, node)
-        if pool.max_run_seconds is not None:
-            self._at(now + pool.max_run_seconds, "expire", pool.name, node)
+        self._at(now + (pool.max_run_seconds or math.inf), "expire", pool.name, node)
         request = self._requests.get(node.machine.request, ())
         if request and all(other.node for other in request) and node.machine.request in self._waiting:
             run, *_ = self._waiting.pop(node.machine.request)

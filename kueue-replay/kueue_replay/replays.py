@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 from random import Random
@@ -14,6 +15,7 @@ from rich.console import Console
 
 from ebbtide.errors import EbbtideError
 from ebbtide.text import several
+from ebbtide.values.clock import in_utc
 from ebbtide.values.documents import DocumentPart
 from ebbtide_rehearsal.tools.find import ensure
 from ebbtide_rehearsal.tools.progress import narration
@@ -71,6 +73,9 @@ class Request(Part):
     """The cloud's delays, stock and reclaims."""
     availability: dict[str, Availability] = Field(default_factory=dict[str, Availability])
     """Recorded stock, by the names that the model's processes have for it."""
+    starts: datetime | None = None
+    """Time of the first submission, for pools with a period. Default: as the trace has it, or without dates
+    the begin of the first period."""
     seeds: int = Field(default=1, ge=1)
     """Number of replays of each cluster, each with other draws."""
     first_seed: int = 1
@@ -278,7 +283,10 @@ class Replay:
                 Mapper(declaration, self._request.map_, own=True) for declaration in self._declarations
             ]
             check_table(mappers)
-            self._trace = _trace(self._request, mappers)
+            self._trace = _started(self._request, _trace(self._request, mappers))
+            self._declarations = [
+                Declaration.of(cluster, self._trace.first) for cluster in self._request.clusters
+            ]
         except ValidationError as error:
             faults = (f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}." for fault in error.errors())
             raise RequestError("\n".join(faults)) from error
@@ -396,6 +404,25 @@ def _trace(request: Request, mappers: Sequence[Mapper]) -> Trace:
         {"line": line, "name": "", "submit": 0.0, **job} for line, job in enumerate(request.jobs, start=1)
     )
     return Trace("the request", "jobs", _JOBS.validate_python(list(rows)), 0.0)
+
+
+def _started(request: Request, trace: Trace) -> Trace:
+    """Return a trace with the time of its first submission, if pools have a period, and a note of it."""
+    periods = {
+        pool.name: (pool.begins, pool.ends)
+        for cluster in request.clusters
+        for pool in cluster.pools
+        if pool.begins and pool.ends
+    }
+    start = request.starts or trace.start or min((begin for begin, _ in periods.values()), default=None)
+    if start is None:
+        return trace
+    notes = [
+        f"The first job is submitted at {in_utc(start)}, and the reservation of pool {name} is from "
+        f"{in_utc(begin)} to {in_utc(end)}; --starts TIME sets another time."
+        for name, (begin, end) in periods.items()
+    ]
+    return replace(trace, first=start.timestamp(), notes=(*trace.notes, *notes))
 
 
 class _TimeIsUpError(Exception):

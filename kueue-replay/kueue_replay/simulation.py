@@ -93,7 +93,11 @@ class Outcome:
     def costs(self, until: float) -> Ledger:
         """Return the cost until a time: nodes that exist at the end exist until then."""
         created = Event(0, 0.0, "cluster-created", "", {"id": self.declaration.name})
-        events = sorted(self.events, key=lambda event: event.at)
+        charges = (
+            Event(0, at, "charge-changed", "", {"item": item, "hourly": hourly})
+            for at, item, hourly in self.declaration.charge_changes(until)
+        )
+        events = sorted([*self.events, *charges], key=lambda event: event.at)
         return ledger([created, *events], until, self.declaration.rates)
 
     def node_hours(self, until: float) -> dict[str, float]:
@@ -203,7 +207,8 @@ class _Replay:
         self._ends: list[tuple[float, str, int, bool]] = []
         self._checked: list[tuple[float, str, str]] = []
         self._failed: list[_State] = []
-        self._progress = max((one.job.submit for one in work), default=0.0)
+        begins = (pool.reserved[0] for pool in declaration.pools if pool.reserved)
+        self._progress = max((*(one.job.submit for one in work), *begins), default=0.0)
         self._nodes = Nodes(declaration.pools, declaration.capacity, cloud, self)
 
     def run(self, awaited: Collection[str], horizon: float) -> Outcome:

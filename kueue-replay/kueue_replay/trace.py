@@ -49,6 +49,8 @@ MOST_JOBS: Final = 1_000_000
 _PART: Final = "Write a part of it to a file of its own, such as a week."
 _MOST_FAULTS: Final = 20
 _DAY: Final = 86400
+_DATED: Final = 1e9
+"""Seconds since 1970 in 2001: earlier times are seconds from any start."""
 _YEARS: Final = 10
 _LONGEST: Final = _YEARS * 365 * _DAY
 """Maximum seconds of a job, and from the first submission to the last: longer ones are milliseconds."""
@@ -327,15 +329,25 @@ class Trace:
 
     Attributes:
         jobs: its jobs, by time of submission.
-        midnight: seconds from midnight to the first submission.
+        first: time of the first submission as the trace has it, seconds from any start, or since 1970.
         notes: sentences about what was read how.
     """
 
     file: str
     format: Format
     jobs: Sequence[TraceJob]
-    midnight: float
+    first: float
     notes: tuple[str, ...] = ()
+
+    @property
+    def midnight(self) -> float:
+        """Seconds from midnight to the first submission."""
+        return self.first % _DAY
+
+    @property
+    def start(self) -> datetime | None:
+        """Time of the first submission; None for a trace without dates."""
+        return datetime.fromtimestamp(self.first, UTC) if self.first >= _DATED else None
 
 
 Check: TypeAlias = Callable[[TraceJob], Iterable[str]]
@@ -435,7 +447,7 @@ class _Reading:
             str(self._path),
             self._format,
             [_from(first, job) for job in ordered],
-            first % _DAY,
+            first,
             tuple(notes),
         )
 

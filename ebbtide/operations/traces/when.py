@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -342,6 +343,7 @@ def estimate(
     numbers = {id(job.work): number for number, job in enumerate(jobs)}
     request = {
         "clusters": [present_cluster(profile, present)],
+        "starts": datetime.fromtimestamp(present.now, UTC),
         "keepOrder": True,
         "untilStarted": [numbers[id(target)] + 1 for target in targets],
         "horizon": _HORIZON,

@@ -15,6 +15,7 @@ from ebbtide_rehearsal.tools.items import ToolError
 from first_in import use_first_in
 from kueue_replay.cloud_model import read_cloud_model
 from kueue_replay.mapping import read_table
+from tests.declarations import GKE, only
 from tests.pages import of_kind
 from tests.repository import ROOT
 
@@ -66,6 +67,36 @@ def test_a_stack_file_has_a_column_of_its_name(eight: Path) -> None:
     status, text = _invoke(TRACE, "--config-file", str(eight), "--seeds", "1", "--format", "json")
     assert status == 0, text
     assert json.loads(text)["columns"][0]["name"] == "eight.yaml"
+
+
+@pytest.mark.usefixtures("first_in")
+def test_a_trace_on_the_calendar(tmp_path: Path) -> None:
+    """A job waits from its date until the begin of its pool's reservation, and `--starts` moves the trace
+    there; the pool costs its disks, beside the price of the reservation."""
+    h100 = {
+        "name": "h100",
+        "machine": "a3-megagpu-8g",
+        "zones": ["us-central1-a"],
+        "nodes": {"max": 2},
+        "capacity": {"kind": "reservation", "from": "2026-12-05T08:00Z", "until": "2026-12-12T08:00Z"},
+    }
+    declared = only(GKE) | {"queues": [{"name": "h100", "pools": ["h100"]}]}
+    declared["pools"] = [declared["pools"][0], h100]
+    stack = _written(tmp_path / "held.yaml", yaml.safe_dump({"config": {"ebbtide:cluster": declared}}))
+    trace = _written(
+        tmp_path / "held.csv", "submit,duration,gpus,queue", "2026-12-04T08:00Z,3600,8,default/h100"
+    )
+    given = ("--config-file", str(stack), "--seeds", "1")
+    for starts, least, most in (((), 86400, 88400), (("--starts", "2026-12-05T10:00+02:00"), 60, 300)):
+        status, text = _invoke(trace, *given, *starts, "--format", "json")
+        assert status == 0, text
+        report = json.loads(text)
+        (column,) = report["columns"]
+        assert least < column["waits"][0]["half"]["median"] < most
+        (nodes,) = [pool["usd"]["median"] for pool in column["pools"] if pool["pool"] == "h100"]
+        assert column["others"]["reservation of pool h100"]["median"] > 100 * nodes > 0
+    status, text = _invoke(trace, *given, "--starts", "soon")
+    assert (status, "--starts is soon. Write a date and time" in text) == (2, True)
 
 
 @pytest.mark.usefixtures("first_in")

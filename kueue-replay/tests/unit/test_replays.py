@@ -5,7 +5,9 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from itertools import count
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -320,3 +322,37 @@ def test_commitments_are_used_first() -> None:
     assert few.verdict[-1].endswith(f"one more would cost less, used {more} of the time.")
     assert t4(many) == pytest.approx(0)
     assert "one less would cost less, as the last is used 0 %" in many.verdict[-1]
+
+
+_BEGIN = datetime(2026, 12, 5, 8, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("days_before", [0, 1, 3])
+def test_a_reservation_for_a_period(days_before: int) -> None:
+    """Work waits for a reservation to begin, which is when a trace without dates starts, and ends at its
+    end; the reservation is billed in its period alone, used or not."""
+    period: dict[str, Any] = {"begins": _BEGIN, "ends": _BEGIN + timedelta(days=1)}
+    reserved = Charge(item="reservation of pool t4", hourly=10, **period)
+    cluster = a_cluster(**period).model_copy(update={"charges": (reserved,)})
+    jobs = [
+        TraceJob(1, "short", 0.0, 3600.0, pods=1, gpus=4, queue="vision/t4"),
+        TraceJob(2, "long", 0.0, 36000.0, pods=1, gpus=4, queue="vision/t4"),
+        TraceJob(3, "late", days_before * 86400 + 70000.0, 86400.0, pods=1, gpus=4, queue="vision/t4"),
+        TraceJob(4, "cpu", 5.0 * 86400, 60.0, pods=1, cpu=1.0, queue="vision/cpu"),
+    ]
+    start = _BEGIN - timedelta(days=days_before)
+    result = replayed(jobs, cluster, **({"starts": start} if days_before else {}))
+    (replay,) = result.replays()
+    begin = days_before * 86400
+    short, long, late, _ = replay.jobs
+    for job, seconds in ((short, 3600), (long, 36000)):
+        assert begin + 100 <= (job.started or 0.0) <= begin + 1800 + 110
+        assert job.ended == pytest.approx((job.started or 0.0) + seconds)
+    assert (late.ended, late.interruptions) == (None, {"node expired": 1})
+    assert all(
+        begin <= node.since and (node.until or 0) <= begin + 86400
+        for node in replay.nodes
+        if node.pool == "t4"
+    )
+    assert replay.other_usd["reservation of pool t4"] == pytest.approx(240)
+    assert result.report().notes[0].startswith(f"The first job is submitted at {start:%Y-%m-%d} 08:00 UTC")

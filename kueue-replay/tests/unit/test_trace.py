@@ -1,5 +1,6 @@
 """Traces of jobs: formats, and faults with their lines."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,7 @@ def test_every_column_of_a_csv_is_read(file: Path) -> None:
         TraceJob(3, "", 60.0, 60.0),
     ]
     assert trace.midnight == 8 * 3600
+    assert trace.start == datetime(2026, 11, 2, 8, tzinfo=UTC)
 
 
 def test_all_faults_are_reported_with_their_lines(file: Path) -> None:

@@ -195,9 +195,10 @@ def ledger(events: Iterable[Event], now: float, other: Rates) -> Ledger:
     nodes: dict[str, tuple[str, float | None]] = {}
     clusters: set[str] = set()
     at = 0.0
+    changes = ("node-added", "node-removed", "cluster-created", "cluster-deleted", "charge-changed")
 
     for event in events:
-        if event.kind not in ("node-added", "node-removed", "cluster-created", "cluster-deleted"):
+        if event.kind not in changes:
             continue
         total = _book(costs, nodes, (event.at - at) / _HOUR, other if clusters else without)
         at = event.at
@@ -208,6 +209,9 @@ def ledger(events: Iterable[Event], now: float, other: Rates) -> Ledger:
                 nodes.pop(event.facts["node"], None)
             case "cluster-created":
                 clusters.add(event.facts["id"])
+            case "charge-changed":
+                rate = _flat(event.facts["hourly"])
+                other = replace(other, by_item={**other.by_item, event.facts["item"]: rate})
             case _:
                 clusters.discard(event.facts["id"])
         costs.total.append((at, total, _hourly(nodes, other if clusters else without)))
