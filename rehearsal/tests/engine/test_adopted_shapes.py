@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +13,9 @@ from ebbtide.analysis.adopting import sources
 from ebbtide.operations.adopted_resources import ALLOWED
 from ebbtide_rehearsal.cloud import existing
 from rehearsal.tests.engine.sites import Site, site_on
+from rehearsal.tests.engine.terminal import Terminal
 from rehearsal.tests.unit.test_adopted_shapes import CASES, MACHINES, SHAPES
+from tests.repository import ROOT
 from tests.unit.adopting.gke_shapes import Document
 
 pytestmark = pytest.mark.engine
@@ -22,9 +25,12 @@ _ALWAYS: Final = ("gke research pools", "aks CILIUM whole")
 others beside it."""
 _PLAIN: Final = ("gke research plain", "aks CILIUM plain")
 """Whole clusters that `pulumi up` imports and updates at once."""
+_NEW: Final = "gke research init"
+"""A whole cluster in a project of `ebbtide init`."""
 _CASES: Final = [
     *(case for case in CASES if "kueue" not in case),
     *_PLAIN,
+    _NEW,
 ]  # there is no Kueue to compare with
 
 
@@ -47,15 +53,23 @@ def _cloud(site: Site) -> dict[str, Any]:
     return {item.id: item.inputs for item in site.store.resources() if item.cloud != "behind"}
 
 
-def _adopted(site: Site, documents: list[Document], *options: str) -> None:
-    """Write the declaration of a described cluster, and create the cluster."""
+def _adopted(site: Site, documents: list[Document], *options: str, new: bool = False) -> Site:
+    """Write the declaration of a described cluster, in a new project or not, and create the cluster."""
     files = [site.terminal.root / f"cluster-{index}.json" for index in range(len(documents))]
     for file, document in zip(files, documents, strict=True):
         file.write_text(json.dumps(document))
     words = [word for file in files for word in ("--from", file.name)]
-    _done(site, "adopt", *words, "--owner", "research-team", *options)
+    words += ["--owner", "research-team", *options]
+    if new:
+        terminal, project = site.terminal, site.terminal.root.parent / "new"
+        terminal.run(f"ebbtide init {project} --from-cluster {' '.join(words)}")
+        site = replace(site, terminal=Terminal(project, terminal.environment | {"PYTHONPATH": str(ROOT)}))
+        site.terminal.run("pulumi stack init dev")
+    else:
+        _done(site, "adopt", *words)
     found = sources.one_cluster(sources.read_files(files), None)
     existing.make_found(found, site.declared(), site.store, site.planes)
+    return site
 
 
 def _declare(site: Site, declaration: Document) -> None:
@@ -72,7 +86,8 @@ def test_a_public_shape(site: Site, case: str) -> None:
     """The import changes nothing, the first update replaces nothing, and the second has no change; a label
     and a pool are the only changes of the next; after an undo, a destroy keeps what was adopted."""
     cloud, name, level = case.split()
-    _adopted(site, SHAPES[f"{cloud} {name}"], *(["--pools-only"] if level == "pools" else []))
+    options = ["--pools-only"] if level == "pools" else []
+    site = _adopted(site, SHAPES[f"{cloud} {name}"], *options, new=case == _NEW)
     before = _cloud(site)
     if case not in _PLAIN:
         _done(site, "adopt", "--into-state")
