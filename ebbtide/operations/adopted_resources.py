@@ -278,11 +278,13 @@ def _is_made(resource: Resource) -> bool:
 def _needed(recording: Recording, urns: Iterable[str]) -> dict[str, Resource]:
     """Return resources with their parents, and with those that they depend on.
 
-    The engine creates every provider of the program, whatever the targets are, and refuses to without its
-    dependencies (pulumi 3.259, step_generator.go).
+    The engine creates every provider of the program, and reads all that it reads, whatever the targets are:
+    without their parents and dependencies it refuses, or leaves an invalid state (pulumi 3.259,
+    step_generator.go).
     """
     needed: dict[str, Resource] = {}
-    following = [*urns, *(item.urn for item in recording if item.type.startswith(_PROVIDER))]
+    always = (item.urn for item in recording if item.read or item.type.startswith(_PROVIDER))
+    following = [*urns, *always]
     while following:
         urn = following.pop()
         if urn in needed or urn not in recording:
