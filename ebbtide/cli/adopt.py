@@ -132,10 +132,15 @@ def _change_state(stack: str | None, config_file: Path | None, cwd: Path, *, und
     name = stack_name(stack, config_file)
     files = stack_files(name.rpartition("/")[2], config_file, cwd)
     command = ["adopt", name, "--undo" if undo else "--into-state"]
-    opened = Backend(files.root).opened(name, config_file)
+    backend = Backend(files.root)
+    opened = backend.opened(name, config_file)
     update = Update(opened, files, console(sys.stdout), again=command_line(*command))
-    change = remove_resources if undo else import_resources
-    if not change(update, lambda question: confirmed(question, command, config_file, cwd, yes=yes)):
+
+    def ask(question: str) -> bool:
+        return confirmed(question, command, config_file, cwd, yes=yes)
+
+    done = remove_resources(update, ask) if undo else import_resources(update, ask, backend.exported_by_all)
+    if not done:
         raise typer.Exit(ExitStatus.FOUND)
 
 

@@ -29,6 +29,7 @@ from ebbtide.declaration.project.adopt_file import (
     AdoptedResource,
     default_file,
     read_adopt_file,
+    write_adopt_file,
 )
 from ebbtide.declaration.project.source import DECLARATION, NAMESPACE
 from ebbtide.operations import access, pool_replacement
@@ -36,6 +37,7 @@ from ebbtide.operations.failures import OperationError, explanation, unlocking
 from ebbtide.operations.plan import is_later, listed
 from ebbtide.operations.stack import Preview, Step
 from ebbtide.operations.state import AKS_CLUSTER, with_record
+from ebbtide.operations.unowned import Others
 from ebbtide.operations.up import Update, with_setting
 from ebbtide.text import several
 from ebbtide.values.kueue_api import API_PATH, plural
@@ -50,6 +52,12 @@ _FINGERPRINT: Final = "aksClusterInputs"
 """Output of a stack on AKS."""
 _PROVIDER: Final = "pulumi:providers:"
 _KUBERNETES: Final = "kubernetes:"
+_RESOURCES: Final = ("deployment", "resources")
+_IDENTITIES: Final = {
+    "gcp:serviceaccount/account:Account",
+    "azure-native:managedidentity:UserAssignedIdentity",
+    "azure-native:managedidentity:FederatedIdentityCredential",
+}
 _ROLE_ASSIGNMENT: Final = "azure-native:authorization:RoleAssignment"
 _LAST: Final = re.compile(r"[/ ]")
 """Separators in ids."""
@@ -184,7 +192,7 @@ def _shortened(paths: list[str]) -> str:
     return ", ".join([*paths[:_PATHS], *more])
 
 
-def import_resources(update: Update, confirmed: Callable[[str], bool]) -> bool:
+def import_resources(update: Update, confirmed: Callable[[str], bool], others: Others = tuple) -> bool:
     """Import the adopted resources into the state, and remove their file from the declaration, unless the
     next update needs it to take over the fields of Kubernetes objects.
 
@@ -195,6 +203,7 @@ def import_resources(update: Update, confirmed: Callable[[str], bool]) -> bool:
     Args:
         update: an update of the stack.
         confirmed: asks the user a question.
+        others: returns the exported states of all stacks of the backend, whose identities stay theirs.
 
     Returns:
         True if the state has all of them.
@@ -206,6 +215,8 @@ def import_resources(update: Update, confirmed: Callable[[str], bool]) -> bool:
     if update.resolved():
         return False
     recording = update.recorded(update.baseline(document))
+    if any(item.import_id for item in recording) and _found_identities(update, recording, others):
+        recording = update.recorded(update.baseline(document))
     adopted = {item.urn: item for item in recording if item.import_id}
     if not adopted:
         raise OperationError(
@@ -234,6 +245,46 @@ def import_resources(update: Update, confirmed: Callable[[str], bool]) -> bool:
     else:
         update.stack.remove_setting(_SETTING)
     return True
+
+
+def _found_identities(update: Update, recording: Recording, others: Others) -> bool:
+    """Add the identities that the program would create and that exist, as those of teams of a stack whose
+    state is lost, to the file of adopted resources; return whether there are any.
+
+    Their names follow from the declaration. Those of another stack of the backend stay its own. If a cloud
+    does not answer, it refuses to create them later.
+    """
+    created = {
+        item.id.lower(): item
+        for item in recording
+        if item.type in _IDENTITIES and item.id and not item.read and not item.import_id
+    }
+    try:
+        inventories = access.reach({_account(identity) for identity in created}).inventories.values()
+        existing = {identity.lower(): identity for own in inventories for identity in own.identities()}
+    except (CloudApiError, OperationError):
+        return False
+    if not created.keys() & existing.keys():
+        return False
+    states = (update.stack.exported(), *others())
+    owned = {str(item.get("id")).lower() for state in states for item in parts(state, *_RESOURCES)}
+    found = [
+        AdoptedResource(item.type, item.name, existing[key])
+        for key, item in created.items()
+        if key in existing and key not in owned
+    ]
+    if found:
+        file = update.files.root / str(update.files.declaration()[FIELD])
+        write_adopt_file(file, [*read_adopt_file(file), *found])
+        for item in found:
+            update.log(f"{item.id} exists, as of a stack whose state is lost: it is added to {file.name}.")
+    return bool(found)
+
+
+def _account(identity: str) -> Account:
+    """Return the project or subscription in the lower-case id of an identity."""
+    first, second, third, *_ = identity.split("/")
+    return Account(CloudKind.AKS, third) if not first else Account(CloudKind.GKE, second)
 
 
 def _run(

@@ -39,6 +39,7 @@ Item = Mapping[str, Any]
 _VERSION: Final = {"api-version": "2021-04-01"}
 _CLUSTERS: Final = {"api-version": "2025-09-01"}
 _GROUP: Final = "Microsoft.Resources/resourceGroups"
+_IDENTITY: Final = "microsoft.managedidentity/userassignedidentities"
 _SCALE_SET: Final = "microsoft.compute/virtualmachinescalesets"
 _EXPIRES: Final = "ebbtide-expires"
 _POLL = 2.0  # seconds
@@ -150,6 +151,21 @@ class AzureInventory:
             for about in [item["properties"]]
             if about["principalId"] in principals
         ]
+
+    def identities(self) -> Sequence[str]:
+        """See `Inventory.identities` (Managed Identity 2023-01-31,
+        `FederatedIdentityCredentials_List`)."""
+        with self._session() as session:
+            own = [item["id"] for item in self._resources(session) if item["type"].lower() == _IDENTITY]
+            version = {"api-version": "2023-01-31"}
+            return [
+                *own,
+                *(
+                    item["id"]
+                    for identity in own
+                    for item in self._pages(session, f"{identity}/federatedIdentityCredentials", version)
+                ),
+            ]
 
     def contents(self, data: StoredData) -> Contents | None:
         """See `Inventory.contents`: by the last hourly metrics of a storage account, and the usages of a

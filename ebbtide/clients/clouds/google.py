@@ -66,6 +66,7 @@ class GoogleEndpoints:
     artifact_registry: str = "https://artifactregistry.googleapis.com/v1"
     resource_manager: str = "https://cloudresourcemanager.googleapis.com/v1"
     service_usage: str = "https://serviceusage.googleapis.com/v1"
+    iam: str = "https://iam.googleapis.com/v1"
 
     @classmethod
     def configured(cls) -> Self:

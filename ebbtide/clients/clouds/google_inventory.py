@@ -159,6 +159,13 @@ class GoogleInventory:
             if member in principals
         ]
 
+    def identities(self) -> Sequence[str]:
+        """See `Inventory.identities` (IAM API v1, `projects.serviceAccounts.list`, 2026)."""
+        url = f"{self.endpoints.iam}/projects/{self.account.id}/serviceAccounts"
+        advice = {403: f"Ask an owner of {self.account.id} for roles/iam.securityReviewer."}
+        listed = pages(self.session, url, {"pageSize": "100"}, advice)
+        return [item["name"] for page in listed for item in page.get("accounts", [])]
+
     def contents(self, data: StoredData) -> Contents | None:
         """See `Inventory.contents`: objects of a bucket are counted up to a limit; a registry has its size
         (Cloud Storage JSON API v1, `objects.list`; Artifact Registry API v1, `sizeBytes`, 2026).

@@ -351,6 +351,15 @@ class Inventory(Protocol):
         """
         ...
 
+    def identities(self) -> Sequence[str]:
+        """Return the ids of the service accounts, or of the managed identities with their federated
+        credentials, as Pulumi imports them.
+
+        Raises:
+            CloudApiError: the cloud rejects the request or does not answer.
+        """
+        ...
+
     def contents(self, data: StoredData) -> Contents | None:
         """Return the contents of a bucket, file share or registry; None if the cloud does not count them.
 

@@ -11,12 +11,14 @@ import pytest
 import yaml
 
 from ebbtide.analysis.adopting import sources
+from ebbtide.analysis.recording.recording import urn_name
 from ebbtide.clients.kubernetes import Api
 from ebbtide.placement.kueue_settings import CONFIG_KEY, Installation
 from ebbtide.values.kueue_api import API_PATH
 from ebbtide_rehearsal.cloud.existing import NAMESPACE, RELEASE
 from ebbtide_rehearsal.cloud.gcp import seeding
 from ebbtide_rehearsal.cloud.gcp.provider import Gcp
+from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL
 from ebbtide_rehearsal.cloud.provider import BEHIND
 from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
 from rehearsal.tests.control_plane.cluster import wait
@@ -177,6 +179,27 @@ def test_queues_are_added_to_an_existing_kueue(shared: Shared) -> None:
     assert _is_admitted(shared.api.items(THEIR_WORKLOADS))
     assert shared.api.find(CONFIG)
     assert shared.site.pools() == pools
+
+
+def test_the_account_of_a_team_of_a_lost_stack(shared: Shared) -> None:
+    """The import finds the account by its name, adopts it with the pool, and an undo lets both go."""
+    assert shared.up()[0] == 0
+    site = shared.site
+    (pool,) = (item for item in site.state() if item["type"] == NODE_POOL)
+    adopted = {"type": NODE_POOL, "name": urn_name(pool["urn"]), "id": pool["id"]}
+    (site.terminal.root / "adopt.dev.json").write_text(json.dumps({"resources": [adopted]}))
+    site.terminal.run("pulumi stack rm dev --force --yes --preserve-config && pulumi stack init dev")
+    site.declare({**DECLARED, "adopt": "adopt.dev.json"})
+
+    status, out = site.run("adopt", "--into-state")
+    email = "added-team-research@rehearsal.iam.gserviceaccount.com"
+    account = f"projects/rehearsal/serviceAccounts/{email}"
+    assert status == 0, out
+    assert f"{account} exists, as of a stack whose state is lost" in " ".join(out.split()), out
+    ids = {item["id"] for item in site.state() if item.get("importID")}
+    assert ids == {pool["id"], account}
+    status, out = site.run("adopt", "--undo")
+    assert (status, [item for item in site.state() if item.get("importID")]) == (0, []), out
 
 
 def _pool(shared: Shared) -> None:

@@ -12,7 +12,8 @@ from ebbtide.clients.clouds import azure_inventory, connect, google_inventory
 from ebbtide.clients.clouds.interfaces import Account, CloudApiError, ClusterIdentity, Contents, StoredData
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.azure.arm import lock
-from ebbtide_rehearsal.cloud.gcp.request import BUCKET, CLUSTER, NODE_POOL
+from ebbtide_rehearsal.cloud.azure.identities import CREDENTIAL, IDENTITY
+from ebbtide_rehearsal.cloud.gcp.request import ACCOUNT, BUCKET, CLUSTER, NODE_POOL
 from ebbtide_rehearsal.cloud.gcp.storage import put_object
 from ebbtide_rehearsal.cloud.rest import azure as azure_resources
 from ebbtide_rehearsal.cloud.rest.google import planted
@@ -348,3 +349,19 @@ def test_contents(clouds: RestClouds, monkeypatch: pytest.MonkeyPatch) -> None:
     assert contents("file share", f"{storage}/data") == Contents(0, None)
     assert contents("storage account", f"{storage}/new") is None
     assert contents("registry", registry_id) == Contents(600)
+
+
+def test_identities(clouds: RestClouds) -> None:
+    """Service accounts of the project alone; managed identities, each with its federated credentials."""
+    for project in (PROJECT, "other"):
+        name = f"projects/{project}/serviceAccounts/a@{project}.iam.gserviceaccount.com"
+        clouds.store.put(Resource("gcp", name, ACCOUNT))
+    (account,) = connect.inventory(Account(CloudKind.GKE, PROJECT)).identities()
+    assert account == f"projects/{PROJECT}/serviceAccounts/a@{PROJECT}.iam.gserviceaccount.com"
+
+    identities = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/ml/providers/Microsoft.ManagedIdentity"
+    one, two = (f"{identities}/userAssignedIdentities/{name}" for name in ("one", "two"))
+    own = f"{two}/federatedIdentityCredentials/work"
+    for identity, kind in ((one, IDENTITY), (two, IDENTITY), (own, CREDENTIAL)):
+        clouds.store.put(Resource("azure-native", identity, kind))
+    assert connect.inventory(Account(CloudKind.AKS, SUBSCRIPTION)).identities() == [one, two, own]

@@ -114,6 +114,7 @@ def _environment(origin: str, login: Path, trusted: Path) -> Mapping[str, str]:
         "GOOGLE_STORAGE_CUSTOM_ENDPOINT": f"{origin}/storage/v1/",
         "GOOGLE_ARTIFACT_REGISTRY_CUSTOM_ENDPOINT": f"{origin}/v1/",
         "GOOGLE_RESOURCE_MANAGER_CUSTOM_ENDPOINT": f"{origin}/v1/",
+        "GOOGLE_IAM_CUSTOM_ENDPOINT": f"{origin}/v1/",
         "GOOGLE_SERVICE_USAGE_CUSTOM_ENDPOINT": f"{origin}/v1/",
         "ARM_METADATA_HOSTNAME": origin.removeprefix("https://"),
         "AZURE_TOKEN_CREDENTIALS": "ManagedIdentityCredential",

@@ -22,7 +22,7 @@ from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.arm import CLOUD, inner
-from ebbtide_rehearsal.cloud.azure.identities import ASSIGNMENT
+from ebbtide_rehearsal.cloud.azure.identities import ASSIGNMENT, CREDENTIAL
 from ebbtide_rehearsal.cloud.azure.networks import AGENT_POOL
 from ebbtide_rehearsal.cloud.azure.node_pools import message, power
 from ebbtide_rehearsal.cloud.fake_provider import as_read
@@ -45,6 +45,7 @@ from ebbtide_rehearsal.cloud.store import Resource, Store
 _CLOUD: Final = "azure-native"
 _SCOPE: Final = r"(?i:/subscriptions/)(?P<subscription>[^/]+)"
 _GROUP: Final = _SCOPE + r"(?i:/resourceGroups/)(?P<group>[^/]+)"
+_CREDENTIALS: Final = "/federatedIdentityCredentials"
 _METRICS: Final = "/providers/Microsoft.Insights/metrics"
 _RESULT: Final = "a9f1"
 _VERSIONS: Final = ("2027-01-01-preview", "2024-05-01", "2023-01-01")
@@ -96,6 +97,12 @@ class AzureResources:
                 "GET",
                 _SCOPE + r"/providers/(?P<namespace>[^/]+)",
                 self._provider,
+            ),
+            (
+                "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials/read",
+                "GET",
+                f"(?P<identity>{_GROUP}/providers/.+?/userAssignedIdentities/[^/]+){_CREDENTIALS}",
+                self._credentials,
             ),
             (
                 "Microsoft.Resources/operationresults/read",
@@ -150,6 +157,11 @@ class AzureResources:
             if item.type == ASSIGNMENT
         ]
         return self._paged(listed, request)
+
+    def _credentials(self, request: Request) -> Mapping[str, Any]:
+        self._check(request)
+        own = (item for item in self._all(request) if ids.within(item.id, request.names["identity"]))
+        return self._paged([_document(item) for item in own if item.type == CREDENTIAL], request)
 
     def _provider(self, request: Request) -> Mapping[str, Any]:
         self._check(request)

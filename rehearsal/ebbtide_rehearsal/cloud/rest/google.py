@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide_rehearsal.cloud.gcp.request import CLUSTER
+from ebbtide_rehearsal.cloud.gcp.request import ACCOUNT, CLUSTER
 from ebbtide_rehearsal.cloud.gcp.storage import objects
 from ebbtide_rehearsal.cloud.node_pools import fleet
 from ebbtide_rehearsal.cloud.node_pools.machines import all_machines
@@ -105,6 +105,12 @@ class GoogleResources:
                 "/v1/projects/(?P<project>[^/:]+):getIamPolicy",
                 self._policy,
             ),
+            (
+                "iam.projects.serviceAccounts.list",
+                "GET",
+                "/v1/projects/(?P<project>[^/:]+)/serviceAccounts",
+                self._accounts,
+            ),
             ("container.clusters.list", "GET", _CONTAINER + "/clusters", self._clusters),
             ("container.operations.get", "GET", _CONTAINER + operations, self._operation),
             ("container.clusters.delete", "DELETE", _CONTAINER + cluster_path, self._delete_cluster),
@@ -167,6 +173,13 @@ class GoogleResources:
                 if f'/{identity}"' in json.dumps(document):
                     return resource.id
         return ""
+
+    def _accounts(self, request: Request) -> Mapping[str, Any]:
+        self._check(request)
+        within = f"projects/{request.names['project']}/"
+        listed = [item for item in self._store.resources(_CLOUD, ACCOUNT) if item.id.startswith(within)]
+        page, following = _page(request, listed)
+        return {"accounts": [{"name": item.id} for item in page], **following}
 
     def _objects(self, request: Request) -> Mapping[str, Any]:
         self._check(request)
