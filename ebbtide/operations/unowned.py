@@ -17,7 +17,7 @@ from ebbtide.clients.kubernetes import Api, Object
 from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.operations.state import State
 from ebbtide.text import and_list
-from ebbtide.values.kueue_api import API_PATH
+from ebbtide.values.kueue_api import API_PATH, flavor_names
 
 Others: TypeAlias = Callable[[], Iterable[Mapping[str, Any]]]
 _PRINCIPALS: Final = {
@@ -165,6 +165,8 @@ _REFERENCES: Final = (
 def unowned_objects(api: Api, state: State) -> Iterator[UnownedResource]:
     """Yield the objects on the cluster that refer to the stack's queues, or give rights in its namespaces.
 
+    A ClusterQueue in the stack's cohort borrows the quota of flavors that it has itself alone.
+
     Args:
         api: the cluster.
         state: the stack's state.
@@ -172,10 +174,13 @@ def unowned_objects(api: Api, state: State) -> Iterator[UnownedResource]:
     Raises:
         ApiError: the API server does not answer or denies access.
     """
+    flavors = {item.name for item in state.objects if item.kind == "ResourceFlavor"}
     for known in _REFERENCES:
         names = {item.name for item in state.objects if item.kind == known.to}
         for item, name, path in _others(api, state, known.kind, f"{API_PATH}/{known.plural}"):
-            if (referred := text(item, "spec", known.field)) in names:
+            referred = text(item, "spec", known.field)
+            is_apart = known.kind == "ClusterQueue" and flavors.isdisjoint(flavor_names(part(item, "spec")))
+            if referred in names and not is_apart:
                 effect = known.effect.format(referred)
                 yield UnownedResource(kind=known.kind, name=name, id=path, effect=effect)
     for namespace in sorted(state.teams):

@@ -24,17 +24,17 @@ def of_kind(objects: Sequence[Manifest], kind: str) -> Iterator[Manifest]:
     return (item for item in objects if item["kind"] == kind)
 
 
+def flavor_names(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the flavors in the spec of a ClusterQueue or a Cohort, in order of preference."""
+    groups = spec.get("resourceGroups") or ()
+    return tuple(dict.fromkeys(str(flavor["name"]) for group in groups for flavor in group["flavors"]))
+
+
 def flavors_of_queues(objects: Sequence[Manifest]) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Return the ClusterQueue of each LocalQueue, by `namespace/name`, and the names of its flavors. Those
     that the provider has imported have no spec in a state, and are omitted."""
-    flavors = {
-        item["metadata"]["name"]: tuple(
-            str(flavor["name"])
-            for group in item.get("spec", {}).get("resourceGroups", ())
-            for flavor in group["flavors"]
-        )
-        for item in of_kind(objects, "ClusterQueue")
-    }
+    queues = of_kind(objects, "ClusterQueue")
+    flavors = {item["metadata"]["name"]: flavor_names(item.get("spec", {})) for item in queues}
     return {
         f"{item['metadata']['namespace']}/{item['metadata']['name']}": (queue, flavors.get(queue, ()))
         for item in of_kind(objects, "LocalQueue")

@@ -29,7 +29,7 @@ from ebbtide.placement.queue_objects import layers
 from ebbtide.placement.queueing import Order, cohort_name, queueing
 from ebbtide.text import and_list
 from ebbtide.values import quantities
-from ebbtide.values.kueue_api import Manifest, of_kind
+from ebbtide.values.kueue_api import Manifest, flavor_names, of_kind
 
 _TYPES: Final = "kubernetes:kueue.x-k8s.io/"
 _ATOMIC: Final = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
@@ -225,7 +225,7 @@ class _Reading:
             _ClusterQueue(name, spec, locals_[name], names, [flavors[it] for it in names if it in flavors])
             for name, spec in specs(objects, "ClusterQueue")
             if name in locals_
-            for names in [_flavors_of(spec)]
+            for names in [flavor_names(spec)]
         ]
         self.left = dict(_left(found, objects, cluster, left))
         self._found = [item for item in found if item.name not in self.left]
@@ -420,12 +420,6 @@ class _Reading:
         for _, local in item.locals:
             use = {"queue": queue} | ({"as": local} if local != queue else {}) | own
             yield use if len(use) > 1 else queue
-
-
-def _flavors_of(spec: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of a ClusterQueue's flavors."""
-    groups = parts(spec, "resourceGroups")
-    return tuple(dict.fromkeys(str(item["name"]) for group in groups for item in group["flavors"]))
 
 
 def _left(

@@ -169,6 +169,8 @@ def test_queues_are_added_to_an_existing_kueue(shared: Shared) -> None:
     out = " ".join(out.split())
     assert "ClusterQueue theirs in cohort ml is not the stack's: 1 admitted, 0 waiting." in out
     assert "The cluster's Kueue, fairSharing: Fair sharing is off." in out
+    status, out = shared.site.run("drift", confirmed=False)
+    assert (status, "ClusterQueue theirs" in out) == (0, False), out
     assert shared.api.items(THEIR_WORKLOADS)[0]["metadata"]["uid"] == workload["metadata"]["uid"]
 
     before = shared.api.get(f"{QUEUES}/theirs")["spec"]

@@ -38,11 +38,16 @@ def test_objects_that_refer_to_the_stacks_queues() -> None:
     """Queues in the stack's cohort, queues that lead to its own, and rights in a team's namespace are found;
     its own, those of controllers and those of others are not."""
     state = _state(
+        ObjectReference("ResourceFlavor", "", "cpu"),
         ObjectReference("Cohort", "", "train"),
         ObjectReference("ClusterQueue", "", "vision.cpu"),
         ObjectReference("LocalQueue", "vision", "cpu"),
         ObjectReference("RoleBinding", "vision", "members"),
     )
+
+    def groups(flavor: str) -> dict[str, Any]:
+        return {"resourceGroups": [{"flavors": [{"name": flavor}]}]}
+
     mine = {"clusterQueue": "vision.cpu"}
     owned = {"name": "owned", "namespace": "vision", "ownerReferences": [{"name": "controller"}]}
     role = {"kind": "ClusterRole", "name": "admin"}
@@ -50,8 +55,9 @@ def test_objects_that_refer_to_the_stacks_queues() -> None:
         {
             f"{_KUEUE}/clusterqueues": [
                 _item("vision.cpu", spec={"cohortName": "train"}),
-                _item("theirs", spec={"cohortName": "train"}),
-                _item("elsewhere", spec={"cohortName": "other"}),
+                _item("theirs", spec={"cohortName": "train", **groups("cpu")}),
+                _item("apart", spec={"cohortName": "train", **groups("gpu")}),
+                _item("elsewhere", spec={"cohortName": "other", **groups("cpu")}),
             ],
             f"{_KUEUE}/localqueues": [
                 _item("cpu", "vision", spec=mine),
