@@ -464,7 +464,7 @@ def remove_resources(update: Update, confirmed: Callable[[str], bool]) -> bool:
     gone = adopted.keys()
     keys = [(str(item["type"]), urn_name(urn)) for urn, item in adopted.items()]
     found = [entries[key] for key in keys if entries[key].found]
-    lost = f"nothing was taken out of the state. Without `found` in {name}, Kueue's objects are not restored"
+    lost = f"nothing was changed. To leave Kueue's objects as they are, remove `found` from {name}"
     api, restored = None, list[Restoration]()
     if found:
         api = access.client(

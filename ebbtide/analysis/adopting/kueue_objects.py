@@ -252,7 +252,10 @@ def _reason(kind: str, path: str) -> str:
 
 _LEFT: Final = {
     "ResourceFlavor": "No queue that is declared has it.",
-    "ClusterQueue": "It has no LocalQueue. Quota that it lends is beside that of the stack's cohort.",
+    "ClusterQueue": (
+        "It has no LocalQueue. If it lends quota to adopted queues, delete it after the first update: their "
+        "cohort has all nodes."
+    ),
     "LocalQueue": "Its ClusterQueue is not declared.",
     "Cohort": "No queue that is declared is in it.",
     "WorkloadPriorityClass": "Jobs may name it, besides those that every cluster of Ebbtide has.",
