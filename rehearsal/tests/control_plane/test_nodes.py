@@ -10,7 +10,7 @@ from ebbtide_rehearsal.cloud.pools import forget
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
 from rehearsal.tests.control_plane.cluster import job, namespace, wait
-from rehearsal.tests.control_plane.node_pools import CLUSTER, SPEED, running, work, work_pool
+from rehearsal.tests.control_plane.node_pools import CLUSTER, running, work, work_pool
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
 
@@ -67,25 +67,3 @@ def test_what_holds_a_node_is_said(control_plane: ControlPlane, tmp_path: Path) 
         assert len(cloud.nodes("cpu")) == 1
         api.delete(f"/api/v1/namespaces/{place}/pods/bare")
         wait(lambda: cloud.nodes("cpu"), lambda names: not names, seconds=60)
-
-
-def test_a_reservation_begins_is_used_and_ends(control_plane: ControlPlane, tmp_path: Path) -> None:
-    """A Job waits for the begin of its pool's reservation, runs, and loses its pod and node at the end; its
-    next pod gets no node."""
-    api, place = control_plane.api, namespace(control_plane.api, "reserved")
-    begin, end = 8.0 * SPEED, 50.0 * SPEED
-    pool = work_pool("reserved", capacity="reservation", maximum=1, reserved=(begin, end))
-    with running(api, tmp_path, pool) as cloud:
-        path = f"{JOBS.format(place)}/one"
-        api.create(JOBS.format(place), job("one", work("reserved", {RUNS_FOR: "300"}), backoffLimit=3))
-        refused = wait(lambda: cloud.messages("no-node"), bool)
-        assert "GCE out of resources (n2-standard-4)" in refused[0]
-        wait(lambda: api.get(path)["status"].get("ready"), lambda ready: ready == 1)
-        (taken,) = wait(lambda: cloud.store.events(kind="node-reclaimed"), bool)
-        assert taken.at >= end
-        assert taken.text.endswith("its reservation has ended.")
-        assert [pod.startswith(f"{place}/one-") for pod in taken.facts["pods"]] == [True]
-        wait(lambda: cloud.store.events(kind="no-node")[-1].at, lambda at: at >= end)
-        wait(lambda: cloud.nodes("reserved"), lambda names: not names, seconds=60)
-        assert all(begin <= event.at < end for event in cloud.store.events(kind="node-added"))
-        assert not condition(api.get(path), "Complete")
