@@ -77,6 +77,22 @@ def test_shapes_are_adopted(shape: str) -> None:
 
 
 @pytest.mark.parametrize("pools_only", [False, True])
+def test_a_pool_keeps_its_capacity_reservation_group(*, pools_only: bool) -> None:
+    """The pool is declared with the id of its group, and neither the group nor a reservation is created."""
+    group = "/subscriptions/s/resourceGroups/held/providers/Microsoft.Compute/capacityReservationGroups/g"
+    documents = json.loads(
+        json.dumps(shapes.CILIUM).replace(
+            '"capacityReservationGroupId": null', f'"capacityReservationGroupId": "{group}"'
+        )
+    )
+    adoption = adopted(documents, pools_only=pools_only)
+    capacities = {item["name"]: item.get("capacity") for item in adoption.declaration["pools"]}
+    assert capacities["cpu"] == {"kind": "reservation", "name": group}
+    assert [row.path for row in adoption.updates if "capacityReservation" in row.path] == []
+    assert [type_ for type_, _ in adoption.created if "apacityReservation" in type_] == []
+
+
+@pytest.mark.parametrize("pools_only", [False, True])
 def test_sizes_keep_the_spelling_that_azure_has(*, pools_only: bool) -> None:
     """Azure keeps `standard_d4s_v5`, and the provider would replace a pool for another case."""
     documents = json.loads(json.dumps(shapes.CILIUM).replace("Standard_", "standard_"))
