@@ -396,7 +396,7 @@ def _owners(draw: st.DrawFn) -> list[dict[str, Any]]:
     return list({(item["kind"], *item["metadata"].values()): item for item in objects}.values())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(_owners())
 def test_an_adoption_renames_no_flavor(objects: list[dict[str, Any]]) -> None:
     """Every adopted ClusterQueue has its flavors under their names, every derived object but a new cohort is
