@@ -40,7 +40,7 @@ from ebbtide.operations.state import AKS_CLUSTER, with_record
 from ebbtide.operations.unowned import Others
 from ebbtide.operations.up import Update, with_setting
 from ebbtide.text import several
-from ebbtide.values.kueue_api import API_PATH, plural
+from ebbtide.values.kueue_api import plural
 from ebbtide.values.paths import path_keys, path_text, value_at
 
 ALLOWED: Final = frozenset({"import", "update", "same", "read", "refresh"})
@@ -521,9 +521,9 @@ def restorations(api: Api, entries: Iterable[AdoptedResource]) -> Iterator[Resto
         ApiError: the API server does not answer or denies access.
     """
     for entry in entries:
-        kind = entry.type.rpartition(":")[2]
+        _, version, kind = entry.type.split(":")
         namespace, _, name = entry.id.rpartition("/")
-        path = f"{API_PATH}/{f'namespaces/{namespace}/' * bool(namespace)}{plural(kind)}/{name}"
+        path = f"/apis/{version}/{f'namespaces/{namespace}/' * bool(namespace)}{plural(kind)}/{name}"
         if (item := api.find(path)) is None:
             continue
         before = {**entry.found, "kind": kind, "metadata": item["metadata"]}

@@ -25,13 +25,13 @@ from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.faults import DeclarationError
-from ebbtide.placement.queue_objects import layers
+from ebbtide.placement.queue_objects import fallback_objects, layers
 from ebbtide.placement.queueing import Order, cohort_name, queueing
 from ebbtide.text import and_list
 from ebbtide.values import quantities
 from ebbtide.values.kueue_api import Manifest, flavor_names, of_kind
 
-_TYPES: Final = "kubernetes:kueue.x-k8s.io/"
+_TYPES: Final = ("kubernetes:kueue.x-k8s.io/", "kubernetes:cloud.google.com/")
 _ATOMIC: Final = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 
 
@@ -95,7 +95,10 @@ def adopt_queues(
     except DeclarationError as error:
         faults = "\n".join(str(fault) for fault in error.faults)
         raise AdoptionError(f"The queues cannot be declared as they are:\n{faults}") from None
-    made = [item for layer in layers(queueing(derived)) for item in layer] if reading.queues else []
+    made: list[Manifest] = []
+    if reading.queues:
+        made += [item for layer in layers(queueing(derived)) for item in layer]
+        made += of_kind(fallback_objects(derived), "ComputeClass")
     left = tuple(left_objects(objects, made, reading.left))
     return AdoptedQueues(fields, tuple(compare_objects(objects, made)), left)
 

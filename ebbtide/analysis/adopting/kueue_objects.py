@@ -241,6 +241,7 @@ _REASONS: Final = (
     ("", r"admissionChecks", "Checks follow from queued pools, and from together on AKS."),
     ("ResourceFlavor", r"nodeLabels", "A flavor has the labels that only its pool's nodes have."),
     ("ResourceFlavor", r"(nodeTaints|tolerations)", "A flavor has its pool's taints, and tolerates each."),
+    ("ComputeClass", r"", "A queue with fallback has its pools in order, and creates no others."),
     ("", r"topologyName", "The declaration has no word for topologies."),
 )
 
@@ -262,7 +263,7 @@ _LEFT: Final = {
     "AdmissionCheck": "Checks follow from queued pools, and from together on AKS.",
     "ProvisioningRequestConfig": "It belongs to an admission check.",
     "Topology": "The declaration has no word for topologies.",
-    "ComputeClass": "It is not part of the queues.",
+    "ComputeClass": "No queue that is declared falls back by it.",
 }
 _AKS: Final = "AKS generates it."
 

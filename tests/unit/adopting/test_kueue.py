@@ -9,13 +9,14 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from ebbtide.analysis.adopting.found import AdoptionError
-from ebbtide.analysis.adopting.kueue import AdoptedQueues, adopt_queues, read
+from ebbtide.analysis.adopting.kueue import AdoptedQueues, adopt_queues, adopted_objects, read
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.queue_objects import fallback_objects, layers
 from ebbtide.placement.queueing import queueing
 from tests.declarations import GKE, Declaration, changed
+from tests.synth import synth
 from tests.unit.placement.test_queueing import queued
 
 generated = settings(max_examples=25, deadline=None)
@@ -87,8 +88,7 @@ def test_queues_of_ebbtide_are_adopted_as_declared(declaration: Declaration) -> 
     plain = _without_queues(declaration)
     adopted = _adopted(_listed(cluster), plain, created=created)
     again = declare({**plain, **adopted.fields})
-    assert adopted.differences == ()
-    assert [item.name for item in adopted.left] == [f"ComputeClass {name}" for name in fallbacks]
+    assert (adopted.differences, adopted.left) == ((), ())
     assert _listed(again) == _listed(cluster)
     assert _used(again) == _used(cluster)
     assert _shares(again, fallbacks) == _shares(cluster, fallbacks)
@@ -419,6 +419,15 @@ def test_an_adoption_renames_no_flavor(objects: list[dict[str, Any]]) -> None:
 
 def _names(queue: Mapping[str, Any]) -> list[str]:
     return [flavor["name"] for group in queue["spec"]["resourceGroups"] for flavor in group["flavors"]]
+
+
+def test_the_compute_class_of_a_queue_with_fallback_is_adopted() -> None:
+    """A ComputeClass has its queue's name, so that the stack could not create one beside it."""
+    objects = _listed(declare(_ALTERNATIVES))
+    (adopted,) = (
+        item for item in adopted_objects(objects, synth(_ALTERNATIVES)) if "ComputeClass" in item["type"]
+    )
+    assert (adopted["id"], adopted["found"].keys()) == ("f", {"spec"})
 
 
 def test_a_document_without_objects_of_kueue_is_none() -> None:

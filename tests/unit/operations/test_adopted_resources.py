@@ -69,6 +69,9 @@ def test_an_undo_restores_the_objects_of_kueue_that_differ() -> None:
         AdoptedResource(f"{kueue}LocalQueue", "b", "ns/theirs", {"spec": {"clusterQueue": "theirs"}}),
         AdoptedResource(f"{kueue}WorkloadPriorityClass", "c", "high", {"value": 10}),
         AdoptedResource(f"{kueue}ResourceFlavor", "d", "gone", {"spec": {}}),
+        AdoptedResource(
+            "kubernetes:cloud.google.com/v1:ComputeClass", "e", "f", {"spec": {"priorities": []}}
+        ),
     ]
     root = "/apis/kueue.x-k8s.io/v1beta2"
     live = {
@@ -77,6 +80,7 @@ def test_an_undo_restores_the_objects_of_kueue_that_differ() -> None:
             "kind": "LocalQueue",
             "spec": {"clusterQueue": "theirs", "stopPolicy": "None"},
         },
+        "/apis/cloud.google.com/v1/computeclasses/f": {"kind": "ComputeClass", "spec": {"priorities": [1]}},
         f"{root}/workloadpriorityclasses/high": {
             "kind": "WorkloadPriorityClass",
             "value": 9,
@@ -88,8 +92,10 @@ def test_an_undo_restores_the_objects_of_kueue_that_differ() -> None:
     assert [(item.title, item.path, item.paths) for item in found] == [
         ("ClusterQueue theirs", f"{root}/clusterqueues/theirs", ["spec.cohortName"]),
         ("WorkloadPriorityClass high", f"{root}/workloadpriorityclasses/high", ["value", "description"]),
+        ("ComputeClass f", "/apis/cloud.google.com/v1/computeclasses/f", ["spec.priorities"]),
     ]
     assert [item.patch for item in found] == [
         [{"op": "add", "path": "/spec", "value": queue}],
         [{"op": "add", "path": "/value", "value": 10}, {"op": "remove", "path": "/description"}],
+        [{"op": "add", "path": "/spec", "value": {"priorities": []}}],
     ]
