@@ -84,7 +84,7 @@ def test_no_durations(written: object) -> None:
         (59.6, "60s", "1 minute", "1 minute", "1 min 0 s", "0:01:00"),
         (750, "750s", "750 s", "12 minutes", "12 min 30 s", "0:12:30"),
         (5400, "5400s", "90 minutes", "1 hour", "1 h 30 min", "1:30:00"),
-        (86340, "86340s", "1439 minutes", "23 hours", "23 h 59 min", "23:59:00"),
+        (86340, "86340s", "1,439 minutes", "23 hours", "23 h 59 min", "23:59:00"),
         (604800, "604800s", "7 days", "7 days", "168 h 0 min", "168:00:00"),
     ],
 )
