@@ -115,8 +115,12 @@ NEW_POOL_BESIDE: Final = (
 )
 """The replacement of a work pool that ends none of its workloads."""
 
+NEEDS_NEW_NAME: Final = "needsNewName"
+"""A component's input: true for a work pool that `ebbtide up` cannot replace under its name."""
+
 NEW_NAME: Final = "Declare it with another name: the new pool is created before {name} is deleted."
-"""The replacement of a pool without the command line, which runs Python programs only."""
+"""The replacement of a pool that `ebbtide up` cannot make: of a program in another language, or one whose
+machines the stack reserves."""
 
 constructed: ContextVar[str] = ContextVar("constructed", default="")
 """Name of the component that a program in another language constructs; empty in a Python program."""
@@ -281,11 +285,13 @@ class ImmutableInputs:
         Raises:
             ImmutableInputError: with every such change.
         """
+        old: Mapping[str, Any] = args.old_inputs or {}
         new: Mapping[str, Any] = args.new_inputs or {}
-        changes = self.changes(args.old_inputs or {}, new)
+        changes = self.changes(old, new)
         if changes:
             name = new[self.name]
-            template = self.system_fix if new.get("mode") == "System" else work_fix or self.work_fix
+            work_fix = NEW_NAME if old.get(NEEDS_NEW_NAME) else work_fix or self.work_fix
+            template = self.system_fix if new.get("mode") == "System" else work_fix
             fix = template.format(name=name, stack=pulumi.get_stack())
             raise ImmutableInputError(
                 f"{self.cloud.upper()} cannot change these fields of the node pool {name}: "

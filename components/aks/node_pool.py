@@ -16,7 +16,7 @@ from ebbtide.declaration.model.site import Site
 
 from ..cluster import Labels
 from ..inputs import overridden, resolved_pool, without_none
-from ..node_pools import NEW_POOL_BESIDE, ImmutableInputs, Replacement, all_but, drain_input
+from ..node_pools import NEEDS_NEW_NAME, NEW_POOL_BESIDE, ImmutableInputs, Replacement, all_but, drain_input
 
 
 def without_aliases(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
@@ -97,6 +97,7 @@ class NodePool(pulumi.ComponentResource):
         own: Mapping[str, Any] = {
             **POOLS.of_pool(pool.name, inputs["mode"], inputs),
             **without_none({"overrides": pool.overrides or None, "machine": pool.declared_shape}),
+            **({NEEDS_NEW_NAME: True} if pool.reserves_machines else {}),
             **drain_input(pool),
         }
         if args.replaced_by is not None:

@@ -165,6 +165,13 @@ def test_a_review_says_what_is_billed() -> None:
     ]
 
 
+def test_a_pool_that_leaves_its_reservation_needs_another_name() -> None:
+    """A preview does not advise `ebbtide up`, which would refuse the replacement."""
+    (text,) = _review(_declared(), _declared(capacity="on-demand")).consequences
+    assert text.startswith("AKS cannot change these fields of the node pool work: capacity.name ")
+    assert "with its workloads. Declare it with another name: " in text
+
+
 def test_a_replacement_beside_it_is_refused() -> None:
     """A pool is not replaced under its name while the old one uses its reservation."""
     (group,) = synth(_declared()).of_type(GROUP)
