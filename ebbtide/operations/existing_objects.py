@@ -55,10 +55,12 @@ def refusals(update: Update, recording: Recording, deployment: Mapping[str, Any]
     if not (names or queueing or reads_add_on or device_plugins.has_gpus(recording)):
         return []
     clusters = {resource.urn for resource in recording if resource.type in CLUSTERS and not resource.read}
-    present = {text(item, "urn") for item in parts(deployment, "resources")}
-    if clusters.intersection(resource.urn for resource in new) - present:
+    created = {item.urn for item in new} - {text(item, "urn") for item in parts(deployment, "resources")}
+    if clusters & created:
         return []
     kubeconfig = update.stack.outputs().get("kubeconfig")
+    if not (kubeconfig or reads_add_on or created):
+        return []
     if not kubeconfig or (reads_add_on and not clusters):
         preview = update.stack.preview()
         if preview.errors:
