@@ -126,12 +126,23 @@ class Rates:
         unknown: items without a known price.
         estimated: items with an estimated price.
         commitments: commitments, which pay for parts of nodes; their own charges are among the items.
+        periods: items that are billed in a period alone, each with US dollars per hour, begin and end as Unix
+            times.
     """
 
     by_item: Mapping[str, Rate] = field(default_factory=dict[str, Rate])
     unknown: tuple[str, ...] = ()
     estimated: tuple[str, ...] = ()
     commitments: tuple[Coverage, ...] = ()
+    periods: tuple[tuple[str, float, float, float], ...] = ()
+
+    def changes(self, started: float) -> list[Event]:
+        """Return the begins and ends of periods as events, in simulated seconds since a Unix time."""
+        return [
+            Event(0, time - started, "charge-changed", "", {"item": item, "hourly": rate})
+            for item, hourly, begin, end in self.periods
+            for time, rate in ((begin, hourly), (end, 0.0))
+        ]
 
 
 @dataclass(slots=True)
@@ -169,17 +180,24 @@ class Ledger:
 def rates(recording: Recording) -> Rates:
     """Return the charges of a recorded program, without those of its pools."""
     by_item: dict[str, Rate] = {}
+    periods: list[tuple[str, float, float, float]] = []
     without_price, estimated, pools = Amount(), list[str](), read_pools(recording)
     for charge in charges(recording, read_clusters(recording), pools):
         if charge.pool:
             without_price += charge.maximum
             estimated += charge.maximum.estimated
+        elif charge.begins and charge.ends:
+            without_price += charge.maximum
+            estimated += charge.maximum.estimated
+            times = charge.begins.timestamp(), charge.ends.timestamp()
+            periods.append((charge.item, charge.maximum.known, *times))
         else:
             without_price += charge.idle
             known = by_item.get(charge.item, _nothing)
             by_item[charge.item] = _sum(known, _nat if charge.item == CLOUD_NAT else _flat(charge.idle.known))
     committed = coverages(recording, pools)
-    return Rates(by_item, without_price.unknown, tuple(dict.fromkeys(estimated)), committed)
+    unpriced = tuple(dict.fromkeys(estimated))
+    return Rates(by_item, without_price.unknown, unpriced, committed, tuple(periods))
 
 
 def ledger(events: Iterable[Event], now: float, other: Rates) -> Ledger:

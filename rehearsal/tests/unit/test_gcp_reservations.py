@@ -44,6 +44,8 @@ def test_machines_in_the_period_alone(reserved: tuple[Cloud, str]) -> None:
     pool = cloud.node_pools()["work"]
     end = 60 + 7 * 24 * 3600
     assert pool.reserved == (60, end)
+    assert pool.hourly is not None
+    assert pool.hourly < 1  # its disk: the machine is billed by the reservation
     fleet = Fleet(CLUSTER_ID, cloud.store, NodeSettings())
     for time, has_stock in ((_BEGIN - 1, False), (_BEGIN, True), (_END - 1, True), (_END, False)):
         _at(cloud, time)

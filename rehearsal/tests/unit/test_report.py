@@ -32,9 +32,11 @@ from ebbtide_rehearsal.report.page import narration, zero_words
 from ebbtide_rehearsal.scenarios.model import Scenario
 from ebbtide_rehearsal.scenarios.runner import Finished, Started, Worked, play
 from ebbtide_rehearsal.stage import Stage
+from tests.declarations import GKE as GKE_DECLARED
+from tests.declarations import only
 from tests.html_pages import NAMESPACES, parsed
 from tests.repository import ROOT
-from tests.synth import synth_stack
+from tests.synth import synth, synth_stack
 from tests.unit.policy.stacks_in_memory import GKE, GKE_POOL, resource
 
 _HOUR = 3600.0
@@ -54,6 +56,22 @@ _TIMELINE = [
     _event(5 * _HOUR, "cluster-deleted", id="c"),
 ]
 _RATES = Rates({"control plane": lambda _: 0.1, "Cloud NAT": lambda nodes: 0.01 * nodes})
+
+
+def test_a_reservation_is_billed_in_its_period() -> None:
+    """A request in calendar mode costs its machines from begin to end, used or not."""
+    period = {"from": "2026-12-01T08:00Z", "until": "2026-12-08T08:00Z"}
+    declaration = only(GKE_DECLARED, machine="a3-megagpu-8g", capacity={"kind": "reservation", **period})
+    other = rates(synth(declaration))
+    ((item, hourly, begin, end),) = other.periods
+    assert hourly > 1
+    created = _event(0, "cluster-created", id="c")
+    changes = other.changes(begin - 10 * _HOUR)
+    for hours, billed in ((9, 0), (11, 1), (10 + 24 * 7 + 5, 24 * 7)):
+        now = hours * _HOUR
+        costs = ledger([created, *(change for change in changes if change.at <= now)], now, other)
+        assert costs.others[item] == pytest.approx(hourly * billed)
+    assert end - begin == 24 * 7 * _HOUR
 
 
 def _report(**more: Any) -> Report:

@@ -165,6 +165,7 @@ def machine_pool(request: Request, cluster: str, cluster_zones: tuple[str, ...])
     if machine is None or has is None:
         raise LookupError(pool.machine_type)
     zones = pool.zones or cluster_zones
+    reserved = period_of(request.cloud, fields.text("nodeConfig.reservationAffinity.values[0]"))
     accelerator = (pool.accelerator.type, pool.accelerator.count) if pool.accelerator else None
     return node_pool(
         pool,
@@ -182,10 +183,11 @@ def machine_pool(request: Request, cluster: str, cluster_zones: tuple[str, ...])
         },
         # By default from 1.32.2-gke.1297000 (GKE docs, gpus).
         driver_installed=pool.has_cloud_driver,
-        hourly=pool.priced_node.hourly(kind),
+        # The stack's reservation bills its machines.
+        hourly=pool.priced_node.disk_amount().known if reserved else pool.priced_node.hourly(kind),
         default_run_seconds=_LONGEST.get(kind),
         ssd_gb=(pool.disk.size_gib or 0) if pool.disk.type in _SSD else 0,
-        reserved=period_of(request.cloud, fields.text("nodeConfig.reservationAffinity.values[0]")),
+        reserved=reserved,
     )
 
 
