@@ -259,8 +259,7 @@ class Stack:
         Raises:
             OperationError: the engine cannot read them.
         """
-        with explained(self.name):
-            return {name: output.value for name, output in self._stack.outputs().items()}
+        return json.loads(self.run("stack", "output", "--json", "--show-secrets"))
 
     def state(self) -> state.State:
         """Return the stack's state.
