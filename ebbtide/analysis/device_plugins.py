@@ -91,7 +91,7 @@ class _Installer:
     role: Role
     vendor: str
     pools: Mapping[str, bool]
-    """Whether it certainly runs there, by the pool's name."""
+    """By the pool's name: true if it runs there for certain."""
 
 
 def has_gpus(recording: Recording) -> bool:

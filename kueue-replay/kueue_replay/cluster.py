@@ -327,15 +327,13 @@ class Declaration:
         """The charges as rates."""
         rates: dict[str, Rate] = {charge.item: charge.rate for charge in self.cluster.charges}
         committed = tuple(item.coverage() for item in self.cluster.commitments)
-        return Rates(rates, self.without_price, self.cluster.estimated, committed)
-
-    def charge_changes(self, until: float) -> Iterator[tuple[float, str, float]]:
-        """Yield time, item and US dollars per hour of each begin and end of a charge before a time."""
-        for charge in self.cluster.charges:
-            if charge.begins and charge.ends:
-                begin, end = (time.timestamp() - self.start for time in (charge.begins, charge.ends))
-                changes = (max(0.0, begin), charge.hourly), (end, 0.0)
-                yield from ((at, charge.item, hourly) for at, hourly in changes if end > 0 and at < until)
+        periods = (
+            (charge.item, charge.hourly, charge.begins.timestamp(), charge.ends.timestamp())
+            for charge in self.cluster.charges
+            if charge.begins and charge.ends
+        )
+        own = Rates(rates, self.without_price, self.cluster.estimated, committed, tuple(periods))
+        return own.on(lambda time: time - self.start)
 
     def pool(self, name: str) -> NodePool:
         """Return a pool by name."""

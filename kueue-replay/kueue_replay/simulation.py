@@ -93,12 +93,7 @@ class Outcome:
     def costs(self, until: float) -> Ledger:
         """Return the cost until a time: nodes that exist at the end exist until then."""
         created = Event(0, 0.0, "cluster-created", "", {"id": self.declaration.name})
-        charges = (
-            Event(0, at, "charge-changed", "", {"item": item, "hourly": hourly})
-            for at, item, hourly in self.declaration.charge_changes(until)
-        )
-        events = sorted([*self.events, *charges], key=lambda event: event.at)
-        return ledger([created, *events], until, self.declaration.rates)
+        return ledger([created, *self.events], until, self.declaration.rates)
 
     def node_hours(self, until: float) -> dict[str, float]:
         """Return the node hours of each pool until a time."""

@@ -1,7 +1,7 @@
 """The report of a rehearsal as a document: steps, cost and nodes over simulated time, and scale-down."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
@@ -126,8 +126,7 @@ class Rates:
         unknown: items without a known price.
         estimated: items with an estimated price.
         commitments: commitments, which pay for parts of nodes; their own charges are among the items.
-        periods: items that are billed in a period alone, each with US dollars per hour, begin and end as Unix
-            times.
+        periods: items that are billed in a period alone, each with US dollars per hour, begin and end.
     """
 
     by_item: Mapping[str, Rate] = field(default_factory=dict[str, Rate])
@@ -136,13 +135,17 @@ class Rates:
     commitments: tuple[Coverage, ...] = ()
     periods: tuple[tuple[str, float, float, float], ...] = ()
 
-    def changes(self, started: float) -> list[Event]:
-        """Return the begins and ends of periods as events, in simulated seconds since a Unix time."""
-        return [
-            Event(0, time - started, "charge-changed", "", {"item": item, "hourly": rate})
-            for item, hourly, begin, end in self.periods
-            for time, rate in ((begin, hourly), (end, 0.0))
-        ]
+    def on(self, clock: Callable[[float], float]) -> "Rates":
+        """Return the rates with the begins and ends that a clock shows."""
+        periods = ((item, hourly, clock(begin), clock(end)) for item, hourly, begin, end in self.periods)
+        return replace(self, periods=tuple(periods))
+
+    def changes(self, now: float) -> Iterator[Event]:
+        """Yield the begins and ends of periods until a time."""
+        for item, hourly, begin, end in self.periods:
+            for at, rate in ((max(0.0, begin), hourly), (end, 0.0)):
+                if end > 0 and at < now:
+                    yield Event(0, at, "charge-changed", "", {"item": item, "hourly": rate})
 
 
 @dataclass(slots=True)
@@ -178,7 +181,7 @@ class Ledger:
 
 
 def rates(recording: Recording) -> Rates:
-    """Return the charges of a recorded program, without those of its pools."""
+    """Return the charges of a recorded program, without those of its pools, with periods in Unix time."""
     by_item: dict[str, Rate] = {}
     periods: list[tuple[str, float, float, float]] = []
     without_price, estimated, pools = Amount(), list[str](), read_pools(recording)
@@ -206,7 +209,8 @@ def ledger(events: Iterable[Event], now: float, other: Rates) -> Ledger:
     Args:
         events: the whole timeline.
         now: simulated seconds since the start; existing nodes and clusters cost until then.
-        other: charges besides nodes, from the creation of a cluster to the deletion of the last one.
+        other: charges besides nodes, from the creation of a cluster to the deletion of the last one; begins
+            and ends are in the timeline's seconds.
     """
     costs = Ledger(commitments=tuple(CommitmentUse() for _ in other.commitments))
     without = Rates(commitments=other.commitments)
@@ -215,7 +219,7 @@ def ledger(events: Iterable[Event], now: float, other: Rates) -> Ledger:
     at = 0.0
     changes = ("node-added", "node-removed", "cluster-created", "cluster-deleted", "charge-changed")
 
-    for event in events:
+    for event in sorted([*events, *other.changes(now)], key=lambda event: event.at):
         if event.kind not in changes:
             continue
         total = _book(costs, nodes, (event.at - at) / _HOUR, other if clusters else without)

@@ -111,9 +111,7 @@ def _report(
     simulated = stage.store.events()
     events, now, opened = timed(simulated, playing.time), clock(stage.store.clock.now()), clock(opened)
     start = next((event.at for event in events if event.at >= opened), opened)
-    charged = timed(playing.rates.changes(stage.store.clock.started), playing.time)
-    changes = [*events, *(change for change in charged if change.at <= now)]
-    costs = ledger(sorted(changes, key=lambda event: event.at), now, playing.rates)
+    costs = ledger(events, now, playing.rates.on(lambda time: clock(time - stage.store.clock.started)))
     return Report(
         title=scenario.title,
         stack=stage.engine.name,
