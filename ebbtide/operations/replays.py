@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import yaml
 
-from ebbtide.analysis.costs.charges import CLOUD_NAT, billed_node, charges, cloud_nat, coverages
+from ebbtide.analysis.costs.charges import CLOUD_NAT, charges, cloud_nat, coverages
 from ebbtide.analysis.reading.facts import RecordedPool
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.recording import Recording
@@ -137,8 +137,8 @@ def _recorded_pool(pool: RecordedPool, profile: PoolProfile) -> dict[str, Any]:
 
 def _hourly(pool: RecordedPool) -> float | None:
     """Return the price of a node besides a machine that a reservation bills; None if it is unknown."""
-    amount = billed_node(pool)
-    return amount.known if pool.reserves_machines else pool.priced_node.hourly(pool.capacity.kind)
+    node = pool.priced_node
+    return node.disk_amount().known if pool.reserves_machines else node.hourly(pool.capacity.kind)
 
 
 def _charges(recording: Recording) -> dict[str, Any]:

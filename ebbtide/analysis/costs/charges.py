@@ -137,7 +137,7 @@ def _control_planes(recording: Recording) -> Iterator[Charge]:
 
 
 def _pool(pool: ResolvedPool, idle: Covered, most: Covered) -> Charge:
-    node = billed_node(pool)
+    node = _billed_node(pool)
     is_reserved = pool.capacity.kind == "reservation"
     on_demand = node if is_reserved else pool.priced_node.amount("on-demand")
     note = "billed while reserved, used or not" if is_reserved else ""
@@ -159,7 +159,7 @@ def _period(pool: ResolvedPool) -> tuple[datetime, datetime] | None:
     return None
 
 
-def billed_node(pool: ResolvedPool) -> Amount:
+def _billed_node(pool: ResolvedPool) -> Amount:
     """Return the amount for a node, without a machine that a reservation of the stack bills."""
     return pool.priced_node.disk_amount() if pool.reserves_machines else node_price(pool)
 
@@ -335,7 +335,7 @@ def rates_of(recording: Recording) -> Rates:
             if not charge.pool and charge.item != CLOUD_NAT
         ),
         has_nat=any(charge.item == CLOUD_NAT for charge in items),
-        nodes={pool.name: billed_node(pool) for pool in pools},
+        nodes={pool.name: _billed_node(pool) for pool in pools},
         commitments=coverages(recording, pools),
     )
 
