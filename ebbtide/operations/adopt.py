@@ -3,7 +3,7 @@
 import tempfile
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -25,7 +25,12 @@ from ebbtide.analysis.recording.recording import Recording
 from ebbtide.clients.clouds.connect import aks_clusters, aks_schedules, gke_clusters
 from ebbtide.clients.clouds.interfaces import CloudApiError
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide.declaration.project.adopt_file import AdoptedResource, default_file, write_adopt_file
+from ebbtide.declaration.project.adopt_file import (
+    AdoptedResource,
+    default_file,
+    read_adopt_file,
+    write_adopt_file,
+)
 from ebbtide.declaration.project.source import DECLARATION, stack_file
 from ebbtide.text import did_you_mean, or_list
 
@@ -273,11 +278,19 @@ def _files(request: Request) -> StackFiles:
 
 
 def write_files(request: Request, adopted: Adopted) -> tuple[Path, Path]:
-    """Write the stack's file and the file of its resources, and return both."""
+    """Write the stack's file and the file of its resources, and return both.
+
+    Kueue's objects that the latter lists already keep their `found`: an update may have changed them since.
+
+    Raises:
+        AdoptFileError: the existing file of resources is unreadable or invalid; nothing was written.
+    """
     file, resources = request.stack_file, request.root / default_file(request.stack)
+    listed = read_adopt_file(resources) if resources.exists() else ()
+    earlier = {(item.type, item.id): item.found for item in listed if item.found}
+    new = [AdoptedResource(**item) for item in adopted.resources]
     write_adopt_file(
-        resources,
-        [AdoptedResource(**item) for item in adopted.resources],
+        resources, [replace(item, found=earlier.get((item.type, item.id), item.found)) for item in new]
     )
     declaration = {**adopted.declaration, "adopt": resources.name}
     document = _document(file)

@@ -113,9 +113,9 @@ def test_a_queued_pool_is_left_with_its_queue(project: Path) -> None:
     assert "kueue" not in (project / "adopt.shared.json").read_text()
 
 
-def test_queues_come_from_kueues_objects(project: Path) -> None:
-    """A ClusterQueue over a pool's flavor becomes a queue over that pool, and its objects are imported."""
-    quotas = [{"name": "cpu", "nominalQuota": "8"}, {"name": "memory", "nominalQuota": "32Gi"}]
+def _queued(project: Path, cpus: str) -> list[Document]:
+    """Describe a cluster with a pool and a queue over it, and return Kueue's objects."""
+    quotas = [{"name": "cpu", "nominalQuota": cpus}, {"name": "memory", "nominalQuota": "32Gi"}]
     groups = [{"coveredResources": ["cpu", "memory"], "flavors": [{"name": "batch", "resources": quotas}]}]
     labels = {"cloud.google.com/gke-nodepool": "batch"}
     objects = [
@@ -127,14 +127,46 @@ def test_queues_come_from_kueues_objects(project: Path) -> None:
     limits = {"enabled": True, "totalMaxNodeCount": 4}
     pools = [pool("admin", "e2-standard-4"), pool("batch", "n2-standard-8", autoscaling=limits)]
     _describe(project / "cluster.json", cluster("lab", "us-central1-a", pools))
-    _adopt("shared", "--from", "cluster.json", "--from", "queues.json", "--pools-only")
-    config = yaml.safe_load((project / "Pulumi.shared.yaml").read_text())["config"]
-    (queue,) = config["ebbtide:cluster"]["queues"]
-    assert (queue["name"], queue["pools"]) == ("batch", ["batch"])
+    return objects
+
+
+def _found(project: Path) -> list[Document]:
+    """The found fields of Kueue's objects in the file of resources."""
     resources = read_adopt_file(project / "adopt.shared.json")
     queues = [item for item in resources if ":kueue" in item.type]
     assert [item.id for item in queues] == ["batch", "batch", "a/batch", "b/batch"]
-    assert [item.found["spec"] for item in queues] == [item["spec"] for item in objects]
+    return [item.found["spec"] for item in queues]
+
+
+_QUEUED = ("shared", "--from", "cluster.json", "--from", "queues.json", "--pools-only")
+
+
+def test_queues_come_from_kueues_objects(project: Path) -> None:
+    """A ClusterQueue over a pool's flavor becomes a queue over that pool, and its objects are imported."""
+    objects = _queued(project, "8")
+    _adopt(*_QUEUED)
+    config = yaml.safe_load((project / "Pulumi.shared.yaml").read_text())["config"]
+    (queue,) = config["ebbtide:cluster"]["queues"]
+    assert (queue["name"], queue["pools"]) == ("batch", ["batch"])
+    assert _found(project) == [item["spec"] for item in objects]
+
+
+def test_another_adoption_keeps_what_an_undo_restores(project: Path) -> None:
+    """Objects that the stack has changed in between get the fields of their owner back; an unreadable file
+    is never replaced, and without it the objects are recorded as they are."""
+    before = _queued(project, "8")
+    _adopt(*_QUEUED)
+    after = _queued(project, "16")
+    _adopt(*_QUEUED, "--overwrite")
+    assert _found(project) == [item["spec"] for item in before]
+
+    file, declared = project / "adopt.shared.json", (project / "Pulumi.shared.yaml").read_text()
+    file.write_text("{")
+    assert "adopt.shared.json" in _adopt(*_QUEUED, "--overwrite", "--owner", "other", status=2)
+    assert (file.read_text(), (project / "Pulumi.shared.yaml").read_text()) == ("{", declared)
+    file.unlink()
+    _adopt(*_QUEUED, "--overwrite")
+    assert _found(project) == [item["spec"] for item in after]
 
 
 def test_device_plugins_of_others_are_named(project: Path) -> None:
