@@ -14,8 +14,14 @@ from ebbtide.operations.failures import OperationError, explained, output_of
 from ebbtide.operations.stack import Stack, exported
 
 _DIRECTORY: Final = "file://"
-_PARTLY_WRITTEN: Final = re.compile(r"^(failed to load checkpoint: )?EOF$|\.pulumi/locks/.*code=NotFound")
-"""Errors of a command that reads a file while another engine writes or deletes it."""
+_PARTLY_WRITTEN: Final = re.compile(
+    r"\A((failed to load (checkpoint|stack tags)|failed to read stack tags file|reading history file \S+"
+    r'|error listing stacks|list (bucket|stacks at "\S*")|could not list bucket|read "\S+"): )*EOF$'
+    r"|\.pulumi/locks/.*code=NotFound",
+    re.MULTILINE,
+)
+"""Errors of a command that reads a file while another engine writes or deletes it (pulumi 3.259,
+pkg/backend/diy)."""
 _INVALID: Final = re.compile(r"^(failed to load checkpoint: )?(place \d+: .*)")
 """Errors of a command that reads a state that is no JSON (pulumi 3.259)."""
 _ATTEMPTS: Final = 20
@@ -27,8 +33,8 @@ class _Pulumi(automation.PulumiCommand):
     """The `pulumi` command, repeated if it meets a file of the backend that another engine is writing.
 
     The library of a directory backend writes a file of attributes beside each file, not atomically: while
-    it is empty, every command that reads the state fails with `EOF`, before it has done anything. A killed
-    engine leaves it so; without it, nothing is missing (gocloud.dev 0.46.1, blob/fileblob/attrs.go).
+    it is empty, every command that reads or lists the file fails with `EOF`, before it has done anything. A
+    killed engine leaves it so; without it, nothing is missing (gocloud.dev 0.46.1, blob/fileblob/attrs.go).
     """
 
     def run(

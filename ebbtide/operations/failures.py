@@ -177,11 +177,16 @@ def explained(stack: str, diagnostics: list[str] | None = None) -> Generator[Non
             diagnostics.append(output)
 
 
+_ERROR: Final = re.compile(r"^error: ", re.MULTILINE)
+
+
 def output_of(error: errors.CommandError) -> str:
-    """Return the standard error of `pulumi`, or else its standard output."""
+    """Return the standard error of `pulumi`, or else its standard output, from its first error on: warnings
+    stand before it, such as that a plugin is from PATH."""
     code, _, rest = str(error).partition("\n stdout: ")
     stdout, _, stderr = rest.partition("\n stderr: ")
-    return (stderr.strip() or stdout.strip() or code.strip()).removeprefix("error: ")
+    output = stderr.strip() or stdout.strip() or code.strip()
+    return _ERROR.split(output, maxsplit=1)[-1]
 
 
 _LINES: Final = 6

@@ -2,13 +2,15 @@
 
 import io
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from ebbtide.operations.backend import repaired
+from ebbtide.operations.backend import Backend, repaired
 from ebbtide.operations.stack import Step, narration
+from ebbtide.operations.failures import OperationError
 
 _ESCAPES = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
 _POLICY = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyBinding"
@@ -49,3 +51,53 @@ def test_empty_ones_are_deleted(tmp_path: Path, parameters: str) -> None:
 def test_other_backends_have_none() -> None:
     """A bucket has attributes of its own."""
     assert not repaired("gs://acme-ml-pulumi")
+
+
+_WARNING = "warning: using pulumi-language-python from $PATH at /opt/pulumi/bin/pulumi-language-python"
+
+
+_FAILING = """#!/bin/sh
+if [ "$1" = version ]; then echo v3.259.0; exit; fi
+echo >> "$0.calls"
+if [ $(wc -l < "$0.calls") = 3 ]; then echo '[]'; exit; fi
+echo '{warning}' >&2
+echo 'error: {error}' >&2
+exit 255
+"""
+
+
+@pytest.fixture
+def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """A `pulumi` whose first two commands fail with a warning and an error."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    def write(error: str) -> None:
+        program = tmp_path / "pulumi"
+        program.write_text(_FAILING.format(warning=_WARNING, error=error))
+        program.chmod(0o755)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "failed to load checkpoint: EOF",
+        "error listing stacks: could not list bucket: EOF",
+        "reading history file .pulumi/history/train/dev/dev-1.history.json: EOF",
+    ],
+)
+def test_a_file_that_is_being_written_is_read_again(
+    tmp_path: Path, failing: Callable[[str], None], error: str
+) -> None:
+    """A warning before the error, such as that a plugin is from PATH, changes nothing in that."""
+    failing(error)
+    assert Backend(tmp_path).stacks == ()
+
+
+def test_no_other_error_repeats_a_command(tmp_path: Path, failing: Callable[[str], None]) -> None:
+    """The message begins with the error, not with the warning."""
+    error = "rpc error: code = Unavailable desc = error reading from server: EOF"
+    failing(error)
+    with pytest.raises(OperationError, match=f"^`pulumi` failed: {error}$"):
+        Backend(tmp_path)
