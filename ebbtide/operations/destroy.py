@@ -20,11 +20,12 @@ from ebbtide.declaration.project.adopt_file import default_file, read_adopt_file
 from ebbtide.operations import access, inspection, orphans, queue_stops, user_objects
 from ebbtide.operations import state as states
 from ebbtide.operations.access import Clouds
+from ebbtide.operations.engine_events import narration
 from ebbtide.operations.failures import OperationError, causes, explanation, unlocking
 from ebbtide.operations.inspection import Inspection, Volume
 from ebbtide.operations.interrupts import deferred_interrupts
 from ebbtide.operations.orphans import idle_cost
-from ebbtide.operations.stack import Stack, narration
+from ebbtide.operations.stack import Stack
 from ebbtide.operations.state import DeletedClusters, State
 from ebbtide.operations.work import Work
 from ebbtide.text import and_list, bound, command_line, several

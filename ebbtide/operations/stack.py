@@ -1,5 +1,5 @@
 """A stack of a project on disk, through the Automation API, with the user's own `pulumi`, backend and
-login; and the progress of its engine.
+login.
 
 Only an update runs the program. A destroy uses the engine's state, and needs neither the language plugin nor
 the program's packages (pulumi 3.259, `pulumi destroy` without `--run-program`).
@@ -7,128 +7,27 @@ the program's packages (pulumi 3.259, `pulumi destroy` without `--run-program`).
 
 import json
 import os
-import re
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, Final, cast
 
 from pulumi import Output, RunError, automation, export
-from pulumi.automation import OpType
-from pulumi.automation.events import EngineEvent, StepEventMetadata
-from pulumi.runtime.rpc import UNKNOWN
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Column
 
 from ebbtide.analysis.drift.differences import ReadResource
 from ebbtide.analysis.recording.provider_calls import Recorder
 from ebbtide.analysis.recording.provider_proxy import proxied
-from ebbtide.analysis.recording.recording import STACK_TYPE, urn_name
 from ebbtide.operations import provider_plugins, state
+from ebbtide.operations.engine_events import Events, Reads, Step, unwatched
 from ebbtide.operations.failures import OperationError, explained
 from ebbtide.operations.provider_plugins import DEBUG_PROVIDERS
 from ebbtide.operations.state import GKE_CLUSTER
 from ebbtide.placement.profile_sources import PREVIEW_KUBECONFIG
-from ebbtide.values.paths import child_path
 
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step of the engine: an operation on a resource.
-
-    Attributes:
-        type: type token.
-        name: logical name.
-        done: True once it is done.
-        operation: the engine's operation, such as `create`.
-        changed: paths of the properties that caused it.
-        is_unknown: True if only values that a preview does not know would replace the resource.
-        removed: paths of the inputs that it removes: those at the top, and below others that replace it.
-        inputs: its new inputs, with `UNKNOWN` for what a preview does not know.
-    """
-
-    type: str
-    name: str
-    done: bool
-    operation: str = "delete"
-    urn: str = ""
-    changed: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    is_unknown: bool = False
-    inputs: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-
-WORDS: Final = {
-    "import": "adopted",
-    "create": "created",
-    "update": "updated",
-    "delete": "deleted",
-    "create-replacement": "created again",
-    "delete-replaced": "deleted",
-}
-"""Words for completed operations of the engine."""
-_BAR: Final = 16
-
-
-@contextmanager
-def narration(
-    console: Console, total: int | None, counts: Callable[[Step], bool] = lambda _: True
-) -> Generator[Callable[[Step], None]]:
-    """Return a callback for steps of the engine.
-
-    Args:
-        total: number of resources; None if unknown.
-        counts: returns whether a resource is part of the total; by default every one is.
-    """
-    if not console.is_terminal:
-        yield lambda step: _line(console, step)
-        return
-    whole = Column(no_wrap=True)
-    rest = Column(no_wrap=True, overflow="ellipsis", ratio=1)
-    count = (
-        TextColumn("{task.completed} done", table_column=whole)
-        if total is None
-        else MofNCompleteColumn(table_column=whole)
-    )
-    with Progress(
-        BarColumn(bar_width=_BAR, table_column=whole),
-        count,
-        TimeElapsedColumn(table_column=whole),
-        TextColumn("{task.description}", markup=False, table_column=rest),
-        console=console,
-        transient=True,
-        expand=True,
-    ) as progress:
-        task = progress.add_task("", total=total)
-        done: set[tuple[str, str]] = set()
-
-        def show(step: Step) -> None:
-            if step.done and counts(step):
-                done.add((step.type, step.name))
-            kind = step.type.rpartition(":")[2]
-            progress.update(task, completed=len(done), description=f"{kind} {step.name}")
-
-        yield show
-
-
-def _line(console: Console, step: Step) -> None:
-    if step.done:
-        console.print(
-            f"{WORDS.get(step.operation, step.operation)}: {step.type} {step.name}",
-            markup=False,
-            soft_wrap=True,
-        )
-        console.file.flush()
-
-
-_INTERNAL: Final = "__"
-"""Prefix of inputs that a provider keeps for itself, such as `__defaults` (pulumi-terraform-bridge)."""
-_COLOURS: Final = re.compile(r"<\{%.*?%\}>")
 _STEP: Final = "ebbtide: a step of an update"
 """Message in the stack's history of a run after which the stack is not yet as declared."""
 
@@ -136,65 +35,6 @@ _MANIFEST: Final = "manifest"
 """Key of a deployment with the time at which the engine wrote it."""
 
 _UNREACHABLE: Final = "PULUMI_K8S_DELETE_UNREACHABLE"
-
-
-@dataclass(slots=True)
-class _Events:
-    """A consumer of engine events."""
-
-    watch: Callable[[Step], None]
-    errors: list[str] = field(default_factory=list[str])
-    warnings: list[str] = field(default_factory=list[str])
-
-    def take(self, event: EngineEvent) -> None:
-        diagnostic = event.diagnostic_event
-        if diagnostic and diagnostic.severity == "error":
-            name = f"{urn_name(diagnostic.urn)}: " if diagnostic.urn else ""
-            self.errors.append(name + _COLOURS.sub("", diagnostic.message).strip())
-        if diagnostic and diagnostic.severity == "warning":
-            self.warnings.append(_COLOURS.sub("", diagnostic.message).strip())
-        if event.resource_pre_event:
-            self._step(event.resource_pre_event.metadata, done=False)
-        if event.res_outputs_event:
-            self._step(event.res_outputs_event.metadata, done=True)
-
-    def _step(self, metadata: StepEventMetadata, *, done: bool) -> None:
-        if metadata.type != STACK_TYPE:
-            changed = tuple(metadata.detailed_diff or metadata.diffs or ())
-            name, operation = urn_name(metadata.urn), metadata.op.value
-            inputs = (metadata.new.inputs if metadata.new else None) or {}
-            keys = metadata.keys or ()
-            unknown = bool(keys) and all(inputs.get(key) == UNKNOWN for key in keys)
-            removed = tuple(_removed(metadata))
-            self.watch(
-                Step(metadata.type, name, done, operation, metadata.urn, changed, removed, unknown, inputs)
-            )
-
-
-def _removed(metadata: StepEventMetadata) -> Iterator[str]:
-    """Yield the paths of the inputs that a step removes; see `Step`."""
-    if metadata.old is None or metadata.new is None:
-        return
-    old, new = metadata.old.inputs or {}, metadata.new.inputs or {}
-    yield from (key for key in old if key not in new and not key.startswith(_INTERNAL))
-    for key in metadata.keys or ():
-        if key in old and key in new:
-            yield from _missing(old[key], new[key], key)
-
-
-def _missing(old: Any, new: Any, path: str) -> Iterator[str]:
-    if isinstance(old, dict) and isinstance(new, dict):
-        other = cast("dict[str, Any]", new)
-        for key, value in cast("dict[str, Any]", old).items():
-            below = child_path(path, key)
-            if key in other:
-                yield from _missing(value, other[key], below)
-            elif not key.startswith(_INTERNAL):
-                yield below
-
-
-def _unwatched(_: Step) -> None:
-    """Ignore the events of a preview."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,14 +164,14 @@ class Stack:
         Raises:
             OperationError: another update of the stack is in progress.
         """
-        events = _Events(_unwatched)
+        events = Events(unwatched)
         with self._engine(events.errors):
             self._stack.preview_destroy(on_event=events.take, config_file=self._config_file)
         return events.errors
 
     def preview(
         self,
-        watch: Callable[[Step], None] = _unwatched,
+        watch: Callable[[Step], None] = unwatched,
         config_file: Path | None = None,
         targets: list[str] | None = None,
     ) -> Preview:
@@ -340,7 +180,7 @@ class Stack:
         Raises:
             OperationError: another update of the stack is in progress.
         """
-        events = _Events(watch)
+        events = Events(watch)
         file = str(config_file) if config_file else self._config_file
         with NamedTemporaryFile("r", prefix="ebbtide-", suffix=".kubeconfig", encoding="utf-8") as kubeconfig:
             with self._engine(events.errors, {PREVIEW_KUBECONFIG: kubeconfig.name}):
@@ -370,7 +210,7 @@ class Stack:
             OperationError: another update of the stack is in progress; nothing was changed.
             Exception: what `first` raised; the engine has removed nothing.
         """
-        events = _Events(watch)
+        events = Events(watch)
         failures: list[Exception] = []
 
         def program() -> None:
@@ -419,7 +259,7 @@ class Stack:
         Raises:
             OperationError: another update of the stack is in progress; nothing was changed.
         """
-        events = _Events(watch)
+        events = Events(watch)
         file = str(config_file) if config_file else self._config_file
         with self._engine(events.errors):
             self._stack.up(
@@ -433,7 +273,7 @@ class Stack:
 
     def refresh(self, urns: list[str]) -> list[str]:
         """Compare some of the stack's resources with the cloud; result and errors as for `destroy`."""
-        events = _Events(_unwatched)
+        events = Events(unwatched)
         with self._engine(events.errors):
             self._stack.refresh(
                 on_event=events.take,
@@ -456,7 +296,7 @@ class Stack:
         Raises:
             OperationError: another update of the stack is in progress.
         """
-        reads = _Reads(_unwatched)
+        reads = Reads(unwatched)
         with self._engine(reads.errors):
             self._stack.preview_refresh(
                 on_event=reads.take, target=urns, config_file=self._config_file, show_secrets=False
@@ -465,7 +305,7 @@ class Stack:
 
     def remove(self, urns: list[str], watch: Callable[[Step], None]) -> list[str]:
         """Destroy some of the stack's resources; arguments, result and errors as for `destroy`."""
-        events = _Events(watch)
+        events = Events(watch)
         with self._engine(events.errors):
             self._stack.destroy(
                 on_event=events.take,
@@ -569,29 +409,3 @@ def _run(workspace: automation.Workspace, name: str, *command: str) -> str:
     with explained(name):
         line = [*command, "--stack", name]
         return workspace.pulumi_command.run(line, workspace.work_dir, workspace.env_vars).stdout
-
-
-@dataclass(slots=True)
-class _Reads(_Events):
-    """A consumer of the events of a refresh."""
-
-    resources: list[ReadResource] = field(default_factory=list[ReadResource])
-
-    def take(self, event: EngineEvent) -> None:
-        super(_Reads, self).take(event)
-        metadata = event.res_outputs_event.metadata if event.res_outputs_event else None
-        old, new = (metadata.old, metadata.new) if metadata else (None, None)
-        if metadata is None or old is None or not old.custom or metadata.type.startswith("pulumi:"):
-            return
-        read = new if metadata.op is not OpType.DELETE else None
-        self.resources.append(
-            ReadResource(
-                urn=metadata.urn,
-                type=metadata.type,
-                id=old.id,
-                inputs=old.inputs or {},
-                outputs=old.outputs or {},
-                read_inputs=read and (read.inputs or {}),
-                read_outputs=read and (read.outputs or {}),
-            )
-        )

@@ -16,8 +16,9 @@ from ebbtide.operations import access, inspection
 from ebbtide.operations import state as deleted_clusters
 from ebbtide.operations.access import Clouds
 from ebbtide.operations.destroy import Options, destroy
+from ebbtide.operations.engine_events import Step
 from ebbtide.operations.inspection import Inspection
-from ebbtide.operations.stack import Stack, Step
+from ebbtide.operations.stack import Stack
 from ebbtide.operations.state import DeletedClusters, State, read
 from ebbtide.operations.user_objects import CloudNames
 

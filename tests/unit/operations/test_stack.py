@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from ebbtide.operations.backend import Backend, repaired
-from ebbtide.operations.stack import Step, narration
+from ebbtide.operations.engine_events import Step, narration
 from ebbtide.operations.failures import OperationError
 
 _ESCAPES = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
