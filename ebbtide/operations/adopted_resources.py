@@ -19,20 +19,17 @@ from typing import Any, Final, cast
 from ebbtide.analysis.adopting.kueue_objects import compare_objects, content
 from ebbtide.analysis.preview.words import type_words
 from ebbtide.analysis.recording.recording import Recording, Resource, urn_name
-from ebbtide.clients.clouds.interfaces import Account, CloudApiError
 from ebbtide.clients.kubernetes import JSON_PATCH, Api
 from ebbtide.clients.kubernetes.objects import parts, text
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.project.adopt_file import (
     FIELD,
     IMPORT_ONLY,
     AdoptedResource,
     default_file,
     read_adopt_file,
-    write_adopt_file,
 )
 from ebbtide.declaration.project.source import DECLARATION, NAMESPACE
-from ebbtide.operations import access, pool_replacement
+from ebbtide.operations import access, lost_state, pool_replacement
 from ebbtide.operations.engine_events import Step
 from ebbtide.operations.failures import OperationError, explanation, unlocking
 from ebbtide.operations.plan import is_later, listed
@@ -41,7 +38,7 @@ from ebbtide.operations.state import AKS_CLUSTER, with_record
 from ebbtide.operations.unowned import Others
 from ebbtide.operations.up import Update, with_setting
 from ebbtide.text import several
-from ebbtide.values.kueue_api import plural
+from ebbtide.values.kueue_api import object_path
 from ebbtide.values.paths import path_keys, path_text, value_at
 
 ALLOWED: Final = frozenset({"import", "update", "same", "read", "refresh"})
@@ -53,13 +50,6 @@ _FINGERPRINT: Final = "aksClusterInputs"
 """Output of a stack on AKS."""
 _PROVIDER: Final = "pulumi:providers:"
 _KUBERNETES: Final = "kubernetes:"
-_RESOURCES: Final = ("deployment", "resources")
-_IDENTITIES: Final = {
-    "gcp:serviceaccount/account:Account",
-    "azure-native:managedidentity:UserAssignedIdentity",
-    "azure-native:managedidentity:FederatedIdentityCredential",
-}
-_ROLE_ASSIGNMENT: Final = "azure-native:authorization:RoleAssignment"
 _LAST: Final = re.compile(r"[/ ]")
 """Separators in ids."""
 
@@ -136,49 +126,12 @@ def _previewed(
         elif "update" in own:
             paths = sorted(own["update"].changed)
             updates.append(f"update {urn_name(urn)} in place" + (f": {_shortened(paths)}" if paths else ""))
-    assigned = {urn: own["create"].inputs for urn, own in steps.items() if _is_new_role(own)}
-    refusals += _assigned_already(assigned)
+    assigned = {urn: own["create"].inputs for urn, own in steps.items() if lost_state.is_new_role(own)}
+    refusals += lost_state.assigned_already(assigned)
     if errors:
         lines = explanation(update.stack.name, errors, verbose=update.verbose)
         refusals = [*refusals, *lines, "Nothing was changed: the preview of the update fails."]
     return Check(tuple(updates), tuple(refusals))
-
-
-def _is_new_role(steps: Mapping[str, Step]) -> bool:
-    return "create" in steps and steps["create"].type == _ROLE_ASSIGNMENT
-
-
-def _assigned_already(created: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a message for each role that would be assigned and that its principal has already, as in a
-    stack whose state is lost: Azure refuses a second assignment, and does so only during the update.
-
-    Args:
-        created: inputs of the role assignments that would be created, by URN.
-    """
-    wanted = {
-        _grant(*(text(inputs, key) for key in ("scope", "roleDefinitionId", "principalId"))): urn_name(urn)
-        for urn, inputs in created.items()
-    }
-    subscriptions = {scope.split("/")[2] for scope, _, _ in wanted if scope.startswith("/subscriptions/")}
-    try:
-        clouds = access.reach(Account(CloudKind.AKS, id_) for id_ in sorted(subscriptions))
-        principals = {text(inputs, "principalId") for inputs in created.values()}
-        listed = [item for own in clouds.inventories.values() for item in own.grants(principals)]
-    except (CloudApiError, OperationError):
-        return  # Azure's own refusal follows, during the update
-    for item in listed:
-        scope = item.id.partition("/providers/Microsoft.Authorization/")[0]
-        if name := wanted.get(_grant(scope, item.role, item.principal)):
-            yield (
-                f"The update is refused: the role of {name} is assigned already, as by a stack whose state "
-                "is lost, and Azure refuses a second one. Delete it, and it is assigned anew: az role "
-                f"assignment delete --ids {item.id}"
-            )
-
-
-def _grant(scope: str, role: str, principal: str) -> tuple[str, str, str]:
-    """Return the key of a role assignment. Ids of definitions may have a subscription or none."""
-    return scope.lower(), role.rpartition("/")[2].lower(), principal.lower()
 
 
 def _refusal(name: str, does: str) -> str:
@@ -204,7 +157,7 @@ def import_resources(update: Update, confirmed: Callable[[str], bool], others: O
     Args:
         update: an update of the stack.
         confirmed: asks the user a question.
-        others: returns the exported states of all stacks of the backend, whose identities stay theirs.
+        others: returns the exported states of all stacks of the backend, whose resources stay theirs.
 
     Returns:
         True if the state has all of them.
@@ -216,7 +169,7 @@ def import_resources(update: Update, confirmed: Callable[[str], bool], others: O
     if update.resolved():
         return False
     recording = update.recorded(update.baseline(document))
-    if any(item.import_id for item in recording) and _found_identities(update, recording, others):
+    if any(item.import_id for item in recording) and lost_state.find_teams(update, recording, others):
         recording = update.recorded(update.baseline(document))
     adopted = {item.urn: item for item in recording if item.import_id}
     if not adopted:
@@ -246,46 +199,6 @@ def import_resources(update: Update, confirmed: Callable[[str], bool], others: O
     else:
         update.stack.remove_setting(_SETTING)
     return True
-
-
-def _found_identities(update: Update, recording: Recording, others: Others) -> bool:
-    """Add the identities that the program would create and that exist, as those of teams of a stack whose
-    state is lost, to the file of adopted resources; return whether there are any.
-
-    Their names follow from the declaration. Those of another stack of the backend stay its own. If a cloud
-    does not answer, it refuses to create them later.
-    """
-    created = {
-        item.id.lower(): item
-        for item in recording
-        if item.type in _IDENTITIES and item.id and not item.read and not item.import_id
-    }
-    try:
-        inventories = access.reach({_account(identity) for identity in created}).inventories.values()
-        existing = {identity.lower(): identity for own in inventories for identity in own.identities()}
-    except (CloudApiError, OperationError):
-        return False
-    if not created.keys() & existing.keys():
-        return False
-    states = (update.stack.exported(), *others())
-    owned = {str(item.get("id")).lower() for state in states for item in parts(state, *_RESOURCES)}
-    found = [
-        AdoptedResource(item.type, item.name, existing[key])
-        for key, item in created.items()
-        if key in existing and key not in owned
-    ]
-    if found:
-        file = update.files.root / str(update.files.declaration()[FIELD])
-        write_adopt_file(file, [*read_adopt_file(file), *found])
-        for item in found:
-            update.log(f"{item.id} exists, as of a stack whose state is lost: it is added to {file.name}.")
-    return bool(found)
-
-
-def _account(identity: str) -> Account:
-    """Return the project or subscription in the lower-case id of an identity."""
-    first, second, third, *_ = identity.split("/")
-    return Account(CloudKind.AKS, third) if not first else Account(CloudKind.GKE, second)
 
 
 def _run(
@@ -522,9 +435,8 @@ def restorations(api: Api, entries: Iterable[AdoptedResource]) -> Iterator[Resto
         ApiError: the API server does not answer or denies access.
     """
     for entry in entries:
-        _, version, kind = entry.type.split(":")
-        namespace, _, name = entry.id.rpartition("/")
-        path = f"/apis/{version}/{f'namespaces/{namespace}/' * bool(namespace)}{plural(kind)}/{name}"
+        kind, name = entry.type.rpartition(":")[2], entry.id.rpartition("/")[2]
+        path = object_path(entry.type, entry.id)
         if (item := api.find(path)) is None:
             continue
         before = {**entry.found, "kind": kind, "metadata": item["metadata"]}

@@ -19,6 +19,20 @@ def plural(kind: str) -> str:
     return f"{name[:-1]}ies" if name.endswith("y") else f"{name}es" if name.endswith("s") else f"{name}s"
 
 
+def object_path(token: str, identity: str) -> str:
+    """Return the path of an object in the API.
+
+    Args:
+        token: type of the provider's resource, such as `kubernetes:core/v1:Namespace`.
+        identity: its name, or `namespace/name`.
+    """
+    _, version, kind = token.split(":")
+    namespace, _, name = identity.rpartition("/")
+    core = version.removeprefix("core/")
+    root = f"/api/{core}" if core != version else f"/apis/{version}"
+    return f"{root}/{f'namespaces/{namespace}/' * bool(namespace)}{plural(kind)}/{name}"
+
+
 def of_kind(objects: Sequence[Manifest], kind: str) -> Iterator[Manifest]:
     """Yield the objects of a kind."""
     return (item for item in objects if item["kind"] == kind)

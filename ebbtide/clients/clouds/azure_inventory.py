@@ -39,7 +39,10 @@ Item = Mapping[str, Any]
 _VERSION: Final = {"api-version": "2021-04-01"}
 _CLUSTERS: Final = {"api-version": "2025-09-01"}
 _GROUP: Final = "Microsoft.Resources/resourceGroups"
-_IDENTITY: Final = "microsoft.managedidentity/userassignedidentities"
+_PARTS: Final = 9
+"""Number of segments in the id of a resource that lists have; those of its parts have more."""
+_OF_PARTS: Final = {"microsoft.managedidentity": "2023-01-31", "microsoft.storage": "2023-01-01"}
+"""API versions by namespace."""
 _SCALE_SET: Final = "microsoft.compute/virtualmachinescalesets"
 _EXPIRES: Final = "ebbtide-expires"
 _POLL = 2.0  # seconds
@@ -152,20 +155,32 @@ class AzureInventory:
             if about["principalId"] in principals
         ]
 
-    def identities(self) -> Sequence[str]:
-        """See `Inventory.identities` (Managed Identity 2023-01-31,
-        `FederatedIdentityCredentials_List`)."""
+    def existing(self, ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+        """See `Inventory.existing` (Managed Identity 2023-01-31, `FederatedIdentityCredentials_Get`; Storage
+        2023-01-01, `BlobContainers_Get` and `FileShares_Get`)."""
         with self._session() as session:
-            own = [item["id"] for item in self._resources(session) if item["type"].lower() == _IDENTITY]
-            version = {"api-version": "2023-01-31"}
-            return [
-                *own,
-                *(
-                    item["id"]
-                    for identity in own
-                    for item in self._pages(session, f"{identity}/federatedIdentityCredentials", version)
-                ),
-            ]
+            listed = (*self._groups(session), *self._resources(session))
+            tags: dict[str, Mapping[str, str]] = {
+                item["id"].lower(): item.get("tags") or {} for item in listed
+            }
+            wholes = {identity: "/".join(identity.split("/")[:_PARTS]).lower() for identity in ids}
+            return {
+                identity: tags[whole]
+                for identity, whole in wholes.items()
+                if whole in tags and (whole == identity.lower() or self._exists(session, identity))
+            }
+
+    def _exists(self, session: requests.Session, identity: str) -> bool:
+        """Return whether a part of a resource exists."""
+        namespace = identity.rpartition("/providers/")[2].partition("/")[0].lower()
+        version = {"api-version": _OF_PARTS[namespace]}
+        try:
+            get_json(session, f"{self.endpoint}{identity}", version, self._advice)
+        except CloudApiError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return False
+            raise
+        return True
 
     def contents(self, data: StoredData) -> Contents | None:
         """See `Inventory.contents`: by the last hourly metrics of a storage account, and the usages of a

@@ -67,6 +67,7 @@ class GoogleEndpoints:
     resource_manager: str = "https://cloudresourcemanager.googleapis.com/v1"
     service_usage: str = "https://serviceusage.googleapis.com/v1"
     iam: str = "https://iam.googleapis.com/v1"
+    filestore: str = "https://file.googleapis.com/v1"
 
     @classmethod
     def configured(cls) -> Self:

@@ -159,12 +159,29 @@ class GoogleInventory:
             if member in principals
         ]
 
-    def identities(self) -> Sequence[str]:
-        """See `Inventory.identities` (IAM API v1, `projects.serviceAccounts.list`, 2026)."""
-        url = f"{self.endpoints.iam}/projects/{self.account.id}/serviceAccounts"
-        advice = {403: f"Ask an owner of {self.account.id} for roles/iam.securityReviewer."}
-        listed = pages(self.session, url, {"pageSize": "100"}, advice)
-        return [item["name"] for page in listed for item in page.get("accounts", [])]
+    def existing(self, ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+        """See `Inventory.existing`: the name of a bucket may be another project's, which denies access (`get`
+        of Cloud Storage JSON API v1, IAM API v1, Filestore API v1, Artifact Registry API v1, 2026)."""
+        found: dict[str, Mapping[str, str]] = {}
+        for identity in ids:
+            try:
+                found[identity] = get_json(self.session, self._address(identity), {}, {}).get("labels") or {}
+            except CloudApiError as error:
+                if error.status not in (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
+                    raise
+        return found
+
+    def _address(self, identity: str) -> str:
+        """Return the URL of a resource that Pulumi imports."""
+        match identity.split("/"):
+            case [bucket]:
+                return f"{self.endpoints.storage}/b/{bucket}"
+            case [*_, "serviceAccounts", _]:
+                return f"{self.endpoints.iam}/{identity}"
+            case [*_, "instances", _]:
+                return f"{self.endpoints.filestore}/{identity}"
+            case _:
+                return f"{self.endpoints.artifact_registry}/{identity}"
 
     def contents(self, data: StoredData) -> Contents | None:
         """See `Inventory.contents`: objects of a bucket are counted up to a limit; a registry has its size

@@ -351,9 +351,13 @@ class Inventory(Protocol):
         """
         ...
 
-    def identities(self) -> Sequence[str]:
-        """Return the ids of the service accounts, or of the managed identities with their federated
-        credentials, as Pulumi imports them.
+    def existing(self, ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+        """Return those of some resources that exist, with their labels or tags; of a part of another
+        resource on Azure, with those of the whole. A resource that the user may not read is omitted.
+
+        Args:
+            ids: ids of service accounts, buckets, file shares and registries, or on Azure of any resource, as
+                Pulumi imports them.
 
         Raises:
             CloudApiError: the cloud rejects the request or does not answer.

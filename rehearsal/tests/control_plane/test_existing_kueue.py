@@ -184,7 +184,8 @@ def test_queues_are_added_to_an_existing_kueue(shared: Shared) -> None:
 
 
 def test_the_account_of_a_team_of_a_lost_stack(shared: Shared) -> None:
-    """The import finds the account by its name, adopts it with the pool, and an undo lets both go."""
+    """The import finds the account and the namespace by their names, and adopts them with the pool; an undo
+    lets them go."""
     assert shared.up()[0] == 0
     site = shared.site
     (pool,) = (item for item in site.state() if item["type"] == NODE_POOL)
@@ -197,9 +198,10 @@ def test_the_account_of_a_team_of_a_lost_stack(shared: Shared) -> None:
     email = "added-team-research@rehearsal.iam.gserviceaccount.com"
     account = f"projects/rehearsal/serviceAccounts/{email}"
     assert status == 0, out
-    assert f"{account} exists, as of a stack whose state is lost" in " ".join(out.split()), out
+    for found in (account, "Namespace research"):
+        assert f"{found} exists, as of a stack whose state is lost" in " ".join(out.split()), out
     ids = {item["id"] for item in site.state() if item.get("importID")}
-    assert ids == {pool["id"], account}
+    assert ids >= {pool["id"], account, "research", "research/worker"}
     status, out = site.run("adopt", "--undo")
     assert (status, [item for item in site.state() if item.get("importID")]) == (0, []), out
 

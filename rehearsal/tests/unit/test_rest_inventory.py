@@ -351,17 +351,32 @@ def test_contents(clouds: RestClouds, monkeypatch: pytest.MonkeyPatch) -> None:
     assert contents("registry", registry_id) == Contents(600)
 
 
-def test_identities(clouds: RestClouds) -> None:
-    """Service accounts of the project alone; managed identities, each with its federated credentials."""
-    for project in (PROJECT, "other"):
-        name = f"projects/{project}/serviceAccounts/a@{project}.iam.gserviceaccount.com"
-        clouds.store.put(Resource("gcp", name, ACCOUNT))
-    (account,) = connect.inventory(Account(CloudKind.GKE, PROJECT)).identities()
-    assert account == f"projects/{PROJECT}/serviceAccounts/a@{PROJECT}.iam.gserviceaccount.com"
+def test_existing_resources(clouds: RestClouds) -> None:
+    """Existing resources have their labels, and parts of Azure's resources the tags of the whole."""
+    project = f"projects/{PROJECT}"
+    account = f"{project}/serviceAccounts/a@{PROJECT}.iam.gserviceaccount.com"
+    files = f"{project}/locations/us-central1-a/instances/files"
+    images = f"{project}/locations/us-central1/repositories/images"
+    labels = {"ebbtide-team": "research"}
+    clouds.store.put(Resource("gcp", account, ACCOUNT))
+    for identity, kind in (("data", BUCKET), (files, "any"), (images, "any")):
+        clouds.store.put(Resource("gcp", identity, kind, inputs={"labels": labels}))
+    google = connect.inventory(Account(CloudKind.GKE, PROJECT))
+    existing = google.existing([account, f"{account}.other", "data", "other", files, images])
+    assert existing == {account: {}, "data": labels, files: labels, images: labels}
 
-    identities = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/ml/providers/Microsoft.ManagedIdentity"
-    one, two = (f"{identities}/userAssignedIdentities/{name}" for name in ("one", "two"))
-    own = f"{two}/federatedIdentityCredentials/work"
-    for identity, kind in ((one, IDENTITY), (two, IDENTITY), (own, CREDENTIAL)):
-        clouds.store.put(Resource("azure-native", identity, kind))
-    assert connect.inventory(Account(CloudKind.AKS, SUBSCRIPTION)).identities() == [one, two, own]
+    group = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/ml"
+    identity = f"{group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/one"
+    storage = f"{group}/providers/Microsoft.Storage/storageAccounts/data"
+    wholes = (group, identity.upper(), storage)
+    credential = f"{identity}/federatedIdentityCredentials/work"
+    container = f"{storage}/blobServices/default/containers/shared"
+    share = f"{storage}/fileServices/default/shares/shared"
+    for id_ in wholes:
+        clouds.store.put(Resource("azure-native", id_, IDENTITY, inputs={"tags": labels}))
+    for id_ in (credential, container, share):
+        clouds.store.put(Resource("azure-native", id_, CREDENTIAL))
+    azure = connect.inventory(Account(CloudKind.AKS, SUBSCRIPTION))
+    missing = (f"{group}s", f"{credential}s", f"{container}s")
+    existing = azure.existing([*wholes, credential, container, share, *missing])
+    assert existing == dict.fromkeys([*wholes, credential, container, share], labels)

@@ -115,6 +115,7 @@ def _environment(origin: str, login: Path, trusted: Path) -> Mapping[str, str]:
         "GOOGLE_ARTIFACT_REGISTRY_CUSTOM_ENDPOINT": f"{origin}/v1/",
         "GOOGLE_RESOURCE_MANAGER_CUSTOM_ENDPOINT": f"{origin}/v1/",
         "GOOGLE_IAM_CUSTOM_ENDPOINT": f"{origin}/v1/",
+        "GOOGLE_FILESTORE_CUSTOM_ENDPOINT": f"{origin}/v1/",
         "GOOGLE_SERVICE_USAGE_CUSTOM_ENDPOINT": f"{origin}/v1/",
         "ARM_METADATA_HOSTNAME": origin.removeprefix("https://"),
         "AZURE_TOKEN_CREDENTIALS": "ManagedIdentityCredential",

@@ -22,7 +22,7 @@ from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.arm import CLOUD, inner
-from ebbtide_rehearsal.cloud.azure.identities import ASSIGNMENT, CREDENTIAL
+from ebbtide_rehearsal.cloud.azure.identities import ASSIGNMENT
 from ebbtide_rehearsal.cloud.azure.networks import AGENT_POOL
 from ebbtide_rehearsal.cloud.azure.node_pools import message, power
 from ebbtide_rehearsal.cloud.fake_provider import as_read
@@ -46,6 +46,7 @@ _CLOUD: Final = "azure-native"
 _SCOPE: Final = r"(?i:/subscriptions/)(?P<subscription>[^/]+)"
 _GROUP: Final = _SCOPE + r"(?i:/resourceGroups/)(?P<group>[^/]+)"
 _CREDENTIALS: Final = "/federatedIdentityCredentials"
+_STORAGE: Final = _GROUP + "/providers/Microsoft.Storage/storageAccounts/[^/]+"
 _METRICS: Final = "/providers/Microsoft.Insights/metrics"
 _RESULT: Final = "a9f1"
 _VERSIONS: Final = ("2027-01-01-preview", "2024-05-01", "2023-01-01")
@@ -101,8 +102,20 @@ class AzureResources:
             (
                 "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials/read",
                 "GET",
-                f"(?P<identity>{_GROUP}/providers/.+?/userAssignedIdentities/[^/]+){_CREDENTIALS}",
-                self._credentials,
+                f"(?P<resource>{_GROUP}/providers/.+?/userAssignedIdentities/[^/]+{_CREDENTIALS}/[^/]+)",
+                self._part,
+            ),
+            (
+                "Microsoft.Storage/storageAccounts/blobServices/containers/read",
+                "GET",
+                f"(?P<resource>{_STORAGE}/blobServices/default/containers/[^/]+)",
+                self._part,
+            ),
+            (
+                "Microsoft.Storage/storageAccounts/fileServices/shares/read",
+                "GET",
+                f"(?P<resource>{_STORAGE}/fileServices/default/shares/[^/]+)",
+                self._part,
             ),
             (
                 "Microsoft.Resources/operationresults/read",
@@ -158,10 +171,8 @@ class AzureResources:
         ]
         return self._paged(listed, request)
 
-    def _credentials(self, request: Request) -> Mapping[str, Any]:
-        self._check(request)
-        own = (item for item in self._all(request) if ids.within(item.id, request.names["identity"]))
-        return self._paged([_document(item) for item in own if item.type == CREDENTIAL], request)
+    def _part(self, request: Request) -> Mapping[str, Any]:
+        return _document(self._existing(request))
 
     def _provider(self, request: Request) -> Mapping[str, Any]:
         self._check(request)

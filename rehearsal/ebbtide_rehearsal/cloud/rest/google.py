@@ -2,11 +2,12 @@
 
 Resources of Compute Engine are in the store under the API's kind, such as `compute#disk`, with the API's
 document as their state; in a real cloud users' controllers create them, here tests do. Clusters and node
-pools are those of the fake provider, as are buckets and repositories.
+pools are those of the fake provider, as are buckets, repositories, file shares and service accounts.
 
 Sources: Google's REST references (2026) of Compute Engine v1 (`disks.aggregatedList`, `firewalls.list`,
 `disks.delete`, `zoneOperations.get`, `projects.get`, `regions.get`), Cloud Storage JSON API v1
-(`objects.list`), Artifact Registry v1 (`projects.locations.repositories.get`), Kubernetes Engine v1
+(`buckets.get`, `objects.list`), Artifact Registry v1 (`projects.locations.repositories.get`), Filestore v1
+(`projects.locations.instances.get`), IAM v1 (`projects.serviceAccounts.get`), Kubernetes Engine v1
 (`projects.locations.clusters`, `.nodePools`, `.operations`), Cloud Quotas v1 (`quotaInfos.get`), Cloud
 Billing v1 (`services.skus.list`) and OAuth 2.0 for installed applications. Quotas that Compute Engine does
 not list, and their ids: public project files of 2026-05 to 2026-09.
@@ -20,7 +21,7 @@ from typing import Any, Final
 
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide_rehearsal.cloud.gcp.request import ACCOUNT, CLUSTER
+from ebbtide_rehearsal.cloud.gcp.request import CLUSTER
 from ebbtide_rehearsal.cloud.gcp.storage import objects
 from ebbtide_rehearsal.cloud.node_pools import fleet
 from ebbtide_rehearsal.cloud.node_pools.machines import all_machines
@@ -105,11 +106,18 @@ class GoogleResources:
                 "/v1/projects/(?P<project>[^/:]+):getIamPolicy",
                 self._policy,
             ),
+            ("storage.buckets.get", "GET", "/storage/v1/b/(?P<bucket>[^/]+)", self._bucket),
             (
-                "iam.projects.serviceAccounts.list",
+                "file.projects.locations.instances.get",
                 "GET",
-                "/v1/projects/(?P<project>[^/:]+)/serviceAccounts",
-                self._accounts,
+                _CONTAINER + "/instances/(?P<instance>[^/]+)",
+                self._labelled,
+            ),
+            (
+                "iam.projects.serviceAccounts.get",
+                "GET",
+                "/v1/projects/(?P<project>[^/:]+)/serviceAccounts/(?P<account>[^/]+)",
+                self._labelled,
             ),
             ("container.clusters.list", "GET", _CONTAINER + "/clusters", self._clusters),
             ("container.operations.get", "GET", _CONTAINER + operations, self._operation),
@@ -174,12 +182,21 @@ class GoogleResources:
                     return resource.id
         return ""
 
-    def _accounts(self, request: Request) -> Mapping[str, Any]:
+    def _labelled(self, request: Request) -> Mapping[str, Any]:
+        """Return the name and the labels of a resource."""
         self._check(request)
-        within = f"projects/{request.names['project']}/"
-        listed = [item for item in self._store.resources(_CLOUD, ACCOUNT) if item.id.startswith(within)]
-        page, following = _page(request, listed)
-        return {"accounts": [{"name": item.id} for item in page], **following}
+        return self._described(request.path.removeprefix("/v1/"))
+
+    def _bucket(self, request: Request) -> Mapping[str, Any]:
+        self._check(request)
+        return self._described(request.names["bucket"])
+
+    def _described(self, identity: str) -> Mapping[str, Any]:
+        resource = self._store.get(_CLOUD, identity)
+        if resource is None:
+            raise RefusedRequestError(404, "Requested entity was not found.")
+        labels = resource.inputs.get("labels")
+        return {"name": identity, **({"labels": labels} if labels else {})}
 
     def _objects(self, request: Request) -> Mapping[str, Any]:
         self._check(request)
@@ -193,11 +210,11 @@ class GoogleResources:
         """Return a repository; the size of its images is a 64-bit number, thus text."""
         self._check(request)
         identity = f"{request.names['parent']}/repositories/{request.names['repository']}"
+        document = self._described(identity)
         repository = self._store.get(_CLOUD, identity)
-        if repository is None:
-            raise RefusedRequestError(404, "Requested entity was not found.")
+        assert repository is not None  # noqa: S101 - described
         size = str(repository.state.get("sizeBytes", 0))
-        return {"name": identity, "format": repository.inputs.get("format", ""), "sizeBytes": size}
+        return {**document, "format": repository.inputs.get("format", ""), "sizeBytes": size}
 
     def _policy(self, request: Request) -> Mapping[str, Any]:
         self._check(request)

@@ -1,0 +1,225 @@
+"""What a stack has created whose state is lost: the resources of its teams, which are adopted, and the roles
+that are assigned already.
+
+Names of resources follow from the declaration. Besides, the labels of each, or of the resource that it is
+part of, must name the stack's cluster and team; service accounts have none. Kubernetes objects are those in
+namespaces that are labelled with their team.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from ebbtide.analysis.recording.recording import Recording, Resource, urn_name
+from ebbtide.clients.clouds.interfaces import Account, CloudApiError
+from ebbtide.clients.kubernetes import Api
+from ebbtide.clients.kubernetes.objects import part, parts, text
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.project.adopt_file import FIELD, AdoptedResource, read_adopt_file, write_adopt_file
+from ebbtide.operations import access, state
+from ebbtide.operations.engine_events import Step
+from ebbtide.operations.failures import OperationError
+from ebbtide.operations.unowned import Others
+from ebbtide.operations.up import Update
+from ebbtide.placement import Profile, ProfileError
+from ebbtide.placement.profile_sources import CONFIG_MAP, KEY, OUTPUT
+from ebbtide.values.kueue_api import object_path
+
+_TYPES: Final = {
+    "gcp:artifactregistry/repository:Repository",
+    "gcp:filestore/instance:Instance",
+    "gcp:serviceaccount/account:Account",
+    "gcp:storage/bucket:Bucket",
+    "azure-native:containerregistry:Registry",
+    "azure-native:managedidentity:FederatedIdentityCredential",
+    "azure-native:managedidentity:UserAssignedIdentity",
+    "azure-native:resources:ResourceGroup",
+    "azure-native:storage:BlobContainer",
+    "azure-native:storage:FileShare",
+    "azure-native:storage:StorageAccount",
+}
+"""Resources of teams that a cloud refuses to create again."""
+_CLUSTER: Final = "ebbtide-cluster"
+_TEAM: Final = "ebbtide-team"
+_LABEL: Final = "ebbtide.dev/team"
+"""Label of a namespace."""
+_KUBERNETES: Final = "kubernetes:"
+_NAMESPACE: Final = f"{_KUBERNETES}core/v1:Namespace"
+_PROFILE: Final = f"{_KUBERNETES}core/v1:ConfigMap"
+_ROLE_ASSIGNMENT: Final = "azure-native:authorization:RoleAssignment"
+_RESOURCES: Final = ("deployment", "resources")
+
+
+def find_teams(update: Update, recording: Recording, others: Others) -> bool:
+    """Add the resources of teams that the program would create and that exist, as those of a stack whose
+    state is lost, to the file of adopted resources; return whether there are any.
+
+    Those of another stack of the backend stay its own. If a cloud does not answer, it refuses to create them
+    later.
+
+    Args:
+        others: returns the exported states of all stacks of the backend.
+    """
+    own = {item.urn: item for item in recording if item.type in _TYPES and item.id and not item.read}
+    teams = {
+        urn: item for urn, item in own.items() if (labels := _labels(item, own)) is None or _TEAM in labels
+    }
+    if not teams:
+        return False
+    exported = update.stack.exported()
+    present = {text(item, "urn") for item in parts(exported, *_RESOURCES)}
+    created = [item for urn, item in teams.items() if urn not in present and not item.import_id]
+    found = _existing(created, own)
+    states: list[Mapping[str, Any]] = []
+    if found:
+        states += others()
+        owned = {
+            text(item, "id").lower() for known in (exported, *states) for item in parts(known, *_RESOURCES)
+        }
+        found = [item for item in found if str(item.id).lower() not in owned]
+    if found or any(item.import_id for item in teams.values()):
+        new = [item for item in recording if item.urn not in present and not (item.import_id or item.read)]
+        found += _objects(update, recording, new, states or list(others()))
+    if found:
+        file = update.files.root / str(update.files.declaration()[FIELD])
+        entries = [AdoptedResource(item.type, item.name, str(item.id)) for item in found]
+        write_adopt_file(file, [*read_adopt_file(file), *entries])
+        for item in found:
+            kind = item.type.rpartition(":")[2]
+            name = f"{kind} {item.id}" if item.type.startswith(_KUBERNETES) else item.id
+            update.log(f"{name} exists, as of a stack whose state is lost: it is added to {file.name}.")
+    return bool(found)
+
+
+def _labels(item: Resource, resources: Mapping[str, Resource]) -> Mapping[str, Any] | None:
+    """Return the labels or tags of a resource, or those of the resource that it is part of; None without
+    any."""
+    above = [other for other in resources.values() if f"{item.id}/".startswith(f"{other.id}/")]
+    for other in sorted(above, key=lambda other: len(str(other.id)), reverse=True):
+        if labels := part(other.inputs, "labels") or part(other.inputs, "tags"):
+            return labels
+    return None
+
+
+def _existing(created: Sequence[Resource], own: Mapping[str, Resource]) -> list[Resource]:
+    """Return the resources that exist in their clouds, with the labels that the program gives them."""
+    accounts: dict[Account, list[Resource]] = {}
+    for item in created:
+        accounts.setdefault(_account(item), []).append(item)
+    found: list[Resource] = []
+    try:
+        for account, inventory in access.reach(accounts).inventories.items():
+            existing = inventory.existing([str(item.id) for item in accounts[account]])
+            for item in accounts[account]:
+                labels, wanted = existing.get(str(item.id)), _labels(item, own) or {}
+                if labels is not None and all(
+                    labels.get(key) == wanted[key] for key in (_CLUSTER, _TEAM) if key in wanted
+                ):
+                    found.append(item)
+    except (CloudApiError, OperationError):
+        return []
+    return found
+
+
+def _account(item: Resource) -> Account:
+    """Return the project or subscription of a resource."""
+    if project := text(item.inputs, "project"):
+        return Account(CloudKind.GKE, project)
+    return Account(CloudKind.AKS, str(item.id).split("/")[2])
+
+
+def _objects(
+    update: Update, recording: Recording, new: Sequence[Resource], states: Sequence[Mapping[str, Any]]
+) -> list[Resource]:
+    """Return the Kubernetes objects of teams that the program would create and that exist."""
+    tenants = {
+        item.parent: (text(item.inputs, "metadata", "name"), text(item.inputs, "metadata", "labels", _LABEL))
+        for item in recording
+        if item.type.startswith(_NAMESPACE) and state.TENANT in item.urn
+    }
+    objects = [item for item in new if item.parent in tenants and not item.type.endswith("Patch")]
+    if not objects:
+        return []
+    unknown = "existing namespaces are unknown"
+    try:
+        profile = Profile.load(str(recording.outputs[OUTPUT]))
+        kubeconfig = update.stack.outputs().get("kubeconfig") or update.stack.preview().kubeconfig
+        api = access.client(kubeconfig, unknown)
+        with access.reaching(unknown):
+            others = set(_taken(states, profile))
+            ours = {
+                tenant
+                for tenant, (name, team) in tenants.items()
+                if name not in others and _is_labelled(api, name, team)
+            }
+            return [
+                item
+                for item in objects
+                if item.parent in ours and api.find(object_path(item.type, str(item.id)))
+            ]
+    except (OperationError, ProfileError):
+        return []
+
+
+def _is_labelled(api: Api, namespace: str, team: str) -> bool:
+    existing = api.find(f"/api/v1/namespaces/{namespace}")
+    return existing is not None and text(existing, "metadata", "labels", _LABEL) == team
+
+
+def _taken(states: Sequence[Mapping[str, Any]], profile: Profile) -> Iterator[str]:
+    """Yield the namespaces in which other stacks have a profile of the same cluster, or an unreadable one."""
+    for item in (item for known in states for item in parts(known, *_RESOURCES)):
+        namespace, _, name = text(item, "id").rpartition("/")
+        if item["type"] == _PROFILE and name == CONFIG_MAP:
+            data = text(item, "inputs", "data", KEY) or text(item, "outputs", "data", KEY)
+            if not data or _is_of_cluster(data, profile):
+                yield namespace
+
+
+def _is_of_cluster(data: str, profile: Profile) -> bool:
+    try:
+        theirs = Profile.load(data)
+    except ProfileError:
+        return True
+    return (theirs.cluster, theirs.location) == (profile.cluster, profile.location)
+
+
+def is_new_role(steps: Mapping[str, Step]) -> bool:
+    """Return whether a role assignment would be created.
+
+    Args:
+        steps: the steps of a resource in a preview, by operation.
+    """
+    return "create" in steps and steps["create"].type == _ROLE_ASSIGNMENT
+
+
+def assigned_already(created: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a message for each role that would be assigned and that its principal has already, as in a
+    stack whose state is lost: Azure refuses a second assignment, and does so only during the update.
+
+    Args:
+        created: inputs of the role assignments that would be created, by URN.
+    """
+    wanted = {
+        _grant(*(text(inputs, key) for key in ("scope", "roleDefinitionId", "principalId"))): urn_name(urn)
+        for urn, inputs in created.items()
+    }
+    subscriptions = {scope.split("/")[2] for scope, _, _ in wanted if scope.startswith("/subscriptions/")}
+    try:
+        clouds = access.reach(Account(CloudKind.AKS, id_) for id_ in sorted(subscriptions))
+        principals = {text(inputs, "principalId") for inputs in created.values()}
+        listed = [item for own in clouds.inventories.values() for item in own.grants(principals)]
+    except (CloudApiError, OperationError):
+        return  # Azure's own refusal follows, during the update
+    for item in listed:
+        scope = item.id.partition("/providers/Microsoft.Authorization/")[0]
+        if name := wanted.get(_grant(scope, item.role, item.principal)):
+            yield (
+                f"The update is refused: the role of {name} is assigned already, as by a stack whose state "
+                "is lost, and Azure refuses a second one. Delete it, and it is assigned anew: az role "
+                f"assignment delete --ids {item.id}"
+            )
+
+
+def _grant(scope: str, role: str, principal: str) -> tuple[str, str, str]:
+    """Return the key of a role assignment. Ids of definitions may have a subscription or none."""
+    return scope.lower(), role.rpartition("/")[2].lower(), principal.lower()
