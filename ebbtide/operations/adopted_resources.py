@@ -34,7 +34,7 @@ from ebbtide.operations.engine_events import Step
 from ebbtide.operations.failures import OperationError, explanation, unlocking
 from ebbtide.operations.plan import is_later, listed
 from ebbtide.operations.stack import Preview
-from ebbtide.operations.state import AKS_CLUSTER, with_record
+from ebbtide.operations.state import AKS_CLUSTER, record, with_record
 from ebbtide.operations.unowned import Others
 from ebbtide.operations.up import Update, with_setting
 from ebbtide.text import several
@@ -50,6 +50,8 @@ _FINGERPRINT: Final = "aksClusterInputs"
 """Output of a stack on AKS."""
 _PROVIDER: Final = "pulumi:providers:"
 _KUBERNETES: Final = "kubernetes:"
+_RESTORING: Final = "ebbtideRestoredObjects"
+"""Record of the objects of Kueue that an undo restores once the state is without them, by URN."""
 _LAST: Final = re.compile(r"[/ ]")
 """Separators in ids."""
 
@@ -354,6 +356,8 @@ def remove_resources(update: Update, confirmed: Callable[[str], bool]) -> bool:
     fields back.
 
     The declaration names their file again first: the next update imports them, and creates none of them anew.
+    Then the state is without them, before any is restored: otherwise an import after an interruption would
+    keep the state of objects whose fields are their owner's again, and no update would change these.
 
     Args:
         update: an update of the stack.
@@ -374,10 +378,10 @@ def remove_resources(update: Update, confirmed: Callable[[str], bool]) -> bool:
         return False
     document = update.stack.exported()
     resources = list(parts(document["deployment"], "resources"))
-    adopted = {str(item["urn"]): item for item in resources if _is_of(item, entries)}
-    gone = adopted.keys()
-    keys = [(str(item["type"]), urn_name(urn)) for urn, item in adopted.items()]
-    found = [entries[key] for key in keys if entries[key].found]
+    gone = {str(item["urn"]): str(item["type"]) for item in resources if _is_of(item, entries)}
+    earlier: dict[str, str] = record(document["deployment"], _RESTORING) or {}
+    keys = {urn: (type_, urn_name(urn)) for urn, type_ in {**earlier, **gone}.items()}
+    found = {urn: entries[key] for urn, key in keys.items() if key in entries and entries[key].found}
     lost = f"nothing was changed. To leave Kueue's objects as they are, remove `found` from {name}"
     api, restored = None, list[Restoration]()
     if found:
@@ -385,26 +389,37 @@ def remove_resources(update: Update, confirmed: Callable[[str], bool]) -> bool:
             update.stack.outputs().get("kubeconfig") or update.stack.preview().kubeconfig, lost
         )
         with access.reaching(lost):
-            restored = list(restorations(api, found))
-    if gone:
+            restored = list(restorations(api, found.values()))
+    if gone or restored:
         update.log(f"Stack {update.stack.name}: {len(gone)} to take out of the state; the cloud keeps them.")
-        update.log(f"  {listed('', sorted(map(urn_name, gone)))}")
-        for item in restored:
-            update.log(f"  restore {item.title} as it was adopted: {_shortened(item.paths)}")
+        for line in _plan(gone, restored):
+            update.log(f"  {line}")
         if not confirmed(f"Take them out of the state of stack {update.stack.name}?"):
             return False
     if update.files.declaration().get(FIELD) is None:
         update.stack.configure(_SETTING, name)
-    if api:
-        with access.reaching(lost):
-            for item in restored:
-                api.patch(item.path, item.patch, JSON_PATCH)
     if gone:
         kept = [_without(item, gone) for item in resources if item["urn"] not in gone]
-        deployment = {**document["deployment"], "resources": kept}
+        restoring = {urn: entry.type for urn, entry in found.items()}
+        deployment = with_record({**document["deployment"], "resources": kept}, _RESTORING, restoring or None)
+        update.stack.replace_state({**document, "deployment": deployment})
+    if api:
+        with access.reaching("its objects of Kueue are not restored. Run this command again"):
+            for item in restored:
+                api.patch(item.path, item.patch, JSON_PATCH)
+        document = update.stack.exported()
+        deployment = with_record(document["deployment"], _RESTORING, None)
         update.stack.replace_state({**document, "deployment": deployment})
     update.log(f"The state has no resource of {name}; the cloud keeps them.")
     return True
+
+
+def _plan(gone: Collection[str], restored: Iterable["Restoration"]) -> Iterator[str]:
+    """Yield the lines of an undo."""
+    if gone:
+        yield listed("", sorted(map(urn_name, gone)))
+    for item in restored:
+        yield f"restore {item.title} as it was adopted: {_shortened(item.paths)}"
 
 
 @dataclass(frozen=True, slots=True)
