@@ -51,8 +51,9 @@ class Checkpoint:
 
     Attributes:
         step: the step after which it was saved; 0 for the initial one.
-        path: directory with its files. It exists until there are `keep` newer checkpoints; for a bucket, it
-            is a local copy until another checkpoint is read.
+        path: directory with its files. It exists until there are `keep` newer checkpoints: if another writer
+            saves them while it is read, a file is missing; call `latest()` again. For a bucket, it is a local
+            copy until another checkpoint is read.
     """
 
     step: int

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ebbtide.in_pods.checkpoints import CheckpointError, Checkpoints, NewerCheckpointError
 from tests.repository import ROOT
 from tests.unit.work import crashing, training
-from tests.unit.work.training import read
+from tests.unit.work.training import read, resumed
 
 _FOREVER = "1000000000"
 _KILLS = 60
@@ -76,6 +76,8 @@ def test_training_is_killed_again_and_again(tmp_path: Path) -> None:
     for _ in range(_KILLS):
         with _trained(tmp_path) as process:
             assert _line(process) >= saved, "it did not resume where it was"
+            for _ in range(chance.randrange(3)):
+                _line(process)
             time.sleep(chance.uniform(0, 0.02))
             saved = max(saved, _killed(process))
         latest = checkpoints.latest()
@@ -84,7 +86,7 @@ def test_training_is_killed_again_and_again(tmp_path: Path) -> None:
         saved = latest.step if latest else 0
     assert saved > 0
     with _trained(tmp_path, str(saved + 3)) as process:
-        assert process.wait(30) == 0
+        assert process.wait(600) == 0
     assert _step(checkpoints) == saved + 3
     assert len(_markers(tmp_path)) == 3
     assert len(list(tmp_path.iterdir())) <= 8  # three, and what the last kills left
@@ -107,6 +109,7 @@ def test_two_writers(tmp_path: Path) -> None:
         with _trained(tmp_path) as first, _trained(tmp_path) as other:
             _line(first)
             _line(other)
+            _line(first)  # after its first save, or another's
             for _ in range(5):
                 latest = checkpoints.latest()
                 assert (latest.step if latest else 0) >= reached
@@ -186,6 +189,23 @@ def test_a_reader_that_is_overtaken_looks_again(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(os, "scandir", overtaken)
     assert _step(reader) == 2
+
+
+def test_training_that_is_overtaken_while_it_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checkpoint that it was about to read is removed after so many newer ones: it resumes from those."""
+    reader, writer = Checkpoints(tmp_path), Checkpoints(tmp_path, keep=1)
+    state: training.State = {"seen": [1]}
+    training.save(writer, state)
+    latest = reader.latest
+
+    def overtaken() -> Any:
+        checkpoint = latest()
+        monkeypatch.setattr(reader, "latest", latest)
+        training.save(writer, {"seen": [1, 2]})
+        return checkpoint
+
+    monkeypatch.setattr(reader, "latest", overtaken)
+    assert resumed(reader) == {"seen": [1, 2]}
 
 
 def test_an_older_writer_is_refused(tmp_path: Path) -> None:

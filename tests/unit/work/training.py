@@ -23,6 +23,17 @@ def read(checkpoint: Checkpoint | None) -> State:
     return state
 
 
+def resumed(checkpoints: Checkpoints) -> State:
+    """The state of the latest checkpoint; of the next one if other writers have it removed meanwhile."""
+    while True:
+        latest = checkpoints.latest()
+        try:
+            return read(latest)
+        except FileNotFoundError:
+            if checkpoints.latest() == latest:
+                raise
+
+
 def save(checkpoints: Checkpoints, state: State) -> None:
     """Save a state, in files of a directory and one below."""
     with checkpoints.saving(len(state["seen"])) as directory:
@@ -34,14 +45,14 @@ def save(checkpoints: Checkpoints, state: State) -> None:
 def main(root: str, steps: int) -> None:
     """Train from the latest checkpoint on; where another writer is ahead, from its."""
     checkpoints = Checkpoints(root)
-    state = read(checkpoints.latest())
+    state = resumed(checkpoints)
     print(len(state["seen"]), flush=True)  # noqa: T201
     while len(state["seen"]) < steps:
         state["seen"].append(len(state["seen"]) + 1)
         try:
             save(checkpoints, state)
         except NewerCheckpointError:
-            state = read(checkpoints.latest())
+            state = resumed(checkpoints)
         print(len(state["seen"]), flush=True)  # noqa: T201
 
 
