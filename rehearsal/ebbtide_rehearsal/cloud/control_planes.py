@@ -19,6 +19,7 @@ from io import BytesIO
 from pathlib import Path
 from string import Template
 from typing import Any, Final, Literal, Protocol
+from weakref import WeakSet
 
 from aiohttp import (
     ClientSession,
@@ -30,6 +31,7 @@ from aiohttp import (
     hdrs,
     web,
 )
+from aiohttp.typedefs import Handler
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
@@ -81,6 +83,7 @@ class ApiServerProxy:
         """
         self._plane, self._store, self._cluster = plane, store, cluster
         self._discovery = Discovery(plane.api)
+        self._transports = WeakSet[asyncio.Transport]()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="API server proxy", daemon=True)
         self._thread.start()
@@ -101,7 +104,7 @@ class ApiServerProxy:
             timeout=ClientTimeout(total=None),
             auto_decompress=False,
         )
-        application = web.Application(client_max_size=_LARGEST_BODY)
+        application = web.Application(client_max_size=_LARGEST_BODY, middlewares=[self._remembered])
         application.router.add_route("*", "/{path:.*}", self._forward)
         # Otherwise a watch stays open after its client has disconnected.
         self._runner = web.AppRunner(
@@ -114,7 +117,16 @@ class ApiServerProxy:
         await site.start()
         return f"localhost:{self._runner.addresses[0][1]}"
 
+    @web.middleware
+    async def _remembered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.transport is not None:
+            self._transports.add(request.transport)
+        return await handler(request)
+
     async def _stop(self) -> None:
+        # A connection that is only closed stays open until its client ends the TLS session.
+        for transport in self._transports:
+            transport.abort()
         await self._runner.cleanup()
         await self._client.close()
 

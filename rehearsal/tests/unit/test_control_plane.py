@@ -1,12 +1,17 @@
 """A control plane on this machine: addresses, processes, routes into the cluster, programs of its pods."""
 
+import gc
 import os
 import signal
+import socket
+import ssl
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -16,6 +21,8 @@ from components.addons.patches import Object
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model.declare import declare
 from ebbtide_rehearsal.addons import JOBSET, kueue_out_of_cluster
+from ebbtide_rehearsal.cloud.control_planes import ApiServerProxy
+from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane import plan as arguments_of
 from ebbtide_rehearsal.control_plane.plan import (
     KUBELET_PORT,
@@ -58,6 +65,26 @@ def test_nothing_listens_beyond_this_machine(plan: ControlPlanePlan) -> None:
     assert f"--server-address={plan.sockets}/kubelet" in arguments_of.kwok(plan)
     for program in (arguments_of.controller_manager, arguments_of.scheduler):
         assert "--secure-port=0" in program(plan)
+
+
+def test_a_proxy_that_stops_leaves_no_connection(plan: ControlPlanePlan, tmp_path: Path) -> None:
+    """The connection of a client that ends no TLS session itself is closed, too."""
+    plane: Any = SimpleNamespace(plan=plan, server=plan.server, api=None)
+    trust = ssl.create_default_context(cafile=str(plan.certificates.authority))
+    with warnings.catch_warnings(record=True) as leaks:
+        warnings.simplefilter("always", ResourceWarning)
+        proxy = ApiServerProxy(plane, Store(tmp_path / "cloud.sqlite"), plan.name)
+        host, port = proxy.host.split(":")
+        with (
+            socket.create_connection((LOCALHOST, int(port))) as connection,
+            trust.wrap_socket(connection, server_hostname=host) as client,
+        ):
+            client.sendall(b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert b" 500 " in client.recv(1024)  # no API server has started
+            proxy.stop()
+        del proxy
+        gc.collect()
+    assert [str(leak.message) for leak in leaks] == []
 
 
 _STUBBORN = ["/bin/sh", "-c", "trap '' TERM; echo here; while :; do sleep 1; done"]
