@@ -33,7 +33,7 @@ _DOCKER_PARTS: Final = (
 USER: Final = ("ada", "ebbtide")
 """The user of a registry with a login."""
 _PASSWORDS: Final = "ada:$2b$04$Nlkrp7LwFJ62DgdZewRFZOs5i0np82Cu4P3L1nY7t2fev0WjgbwR6\n"
-_STARTS_WITHIN: Final = 30.0
+_STARTS_WITHIN: Final = 600.0
 Files = Mapping[str, str]
 
 

@@ -153,13 +153,13 @@ def test_the_training_is_preempted_three_times(tmp_path: Path) -> None:
             "initial": str(_TRAINING / "initial"),
             "data": str(_TRAINING / "data"),
             "root": str(checkpoints),
-            "steps": 600,
+            "steps": 1500,
             "every": 5,
         },
     )
     reached: list[int] = []
     current, begun = 0, 0
-    deadline = time.monotonic() + 200
+    deadline = time.monotonic() + 900
     while len(reached) < 3 and run.poll() is None and time.monotonic() < deadline:
         training = _training_below(run.pid)
         # After it was found: an earlier process saves no more by then. A marker counts once it is written.

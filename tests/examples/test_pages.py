@@ -52,7 +52,7 @@ def _free_port() -> str:
 
 def _runs(directory: Path) -> list[object]:
     """Return the created runs, which the forwarded port leaves when it is ended."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 600
     while not (directory / "runs").exists():
         assert time.monotonic() < deadline, "The page leaves the port forwarded."
         time.sleep(0.1)

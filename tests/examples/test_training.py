@@ -50,6 +50,11 @@ def _step(call: str) -> "subprocess.Popen[str]":
     )
 
 
+def _reached(directory: Path) -> int:
+    latest = Checkpoints(directory).latest()
+    return latest.step if latest else 0
+
+
 def test_training_is_killed_at_any_moment(tmp_path: Path) -> None:
     """Fifty kills lose no saved step, corrupt none and repeat none; a copy in between changes nothing."""
     chance = random.Random(60)  # noqa: S311
@@ -58,12 +63,15 @@ def test_training_is_killed_at_any_moment(tmp_path: Path) -> None:
     assert copydata(str(_STORY / "initial"), str(directory)) == 0
     expected = [next(steps := _never_interrupted())]
     reached, moved = 0, 0
-    for _ in range(_KILLS):
+    for kill in range(_KILLS):
         with _step(f"train({_DATA!r}, {str(directory)!r}, {_FOREVER}, 1)") as process:
             assert process.stdout is not None
             begun = process.stdout.readline()
             assert begun.startswith("Going on from step "), process.communicate()[1]
             assert int(begun.split()[4]) == reached
+            # A busy machine may save nothing within the time.
+            while kill % 4 == 0 and _reached(directory) == reached and process.poll() is None:
+                time.sleep(0.001)
             time.sleep(chance.uniform(0, 0.03))
             process.kill()
         latest = Checkpoints(directory).latest()
@@ -107,8 +115,8 @@ def test_two_that_train_at_once_count_no_step_twice(tmp_path: Path) -> None:
     module("checkpointed-training", "trainer").copydata(str(_STORY / "initial"), str(directory))
     call = f"train({_DATA!r}, {str(directory)!r}, 60, 1)"
     with _step(call) as process, _step(call) as other:
-        process.wait(timeout=30)
-        other.wait(timeout=30)
+        process.wait(timeout=600)
+        other.wait(timeout=600)
     latest = Checkpoints(directory).latest()
     assert latest is not None
     steps = _never_interrupted()

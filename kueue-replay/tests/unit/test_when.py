@@ -88,7 +88,7 @@ def test_replays_run_beside_each_other(cluster: Profile) -> None:
     @contextmanager
     def meeting(declaration: Declaration) -> Generator[Scheduler]:
         if next(entered) < 2:
-            both.wait(60)
+            both.wait(600)
         with first_in(declaration) as scheduler:
             yield scheduler
 

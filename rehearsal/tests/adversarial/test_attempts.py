@@ -59,12 +59,12 @@ def _install(objects: Sequence[Object], kubectl: Kubectl, api: Api) -> None:
         [item for item in objects if item["kind"] in _FIRST],
         [item for item in objects if item["kind"] not in _FIRST],
     ):
-        wait(lambda group=group: _applied(group, kubectl), lambda error: not error, seconds=60)
+        wait(lambda group=group: _applied(group, kubectl), lambda error: not error)
     for item in objects:
         if item["kind"] == "Deployment" and "spec" in item:
             about = item["metadata"]
             path = f"/apis/apps/v1/namespaces/{about['namespace']}/deployments/{about['name']}"
-            wait(lambda path=path: api.get(path), _ready, seconds=120)
+            wait(lambda path=path: api.get(path), _ready)
 
 
 def _applied(objects: Sequence[Object], kubectl: Kubectl) -> str:

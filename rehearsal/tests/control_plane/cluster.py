@@ -16,7 +16,7 @@ T = TypeVar("T")
 CAPACITY = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
 
 
-def wait(read: Callable[[], T], done: Callable[[T], bool], *, seconds: float = 180) -> T:
+def wait(read: Callable[[], T], done: Callable[[T], bool], *, seconds: float = 600) -> T:
     """Read until the value is as expected, and return it; fail the test on timeout."""
     deadline = time.monotonic() + seconds
     while True:
@@ -27,7 +27,7 @@ def wait(read: Callable[[], T], done: Callable[[T], bool], *, seconds: float = 1
         time.sleep(0.2)
 
 
-def gone(api: Api, path: str, *, seconds: float = 180) -> None:
+def gone(api: Api, path: str, *, seconds: float = 600) -> None:
     """Wait until the object does not exist."""
     wait(lambda: api.find(path), lambda item: item is None, seconds=seconds)
 

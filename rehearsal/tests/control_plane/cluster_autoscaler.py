@@ -249,7 +249,7 @@ class Real:
         before: tuple[Any, ...] = ()
         while (now := self._changes()) != before:
             before, since = now, self.decisions.rounds
-            wait(lambda: self.decisions.rounds, lambda rounds: rounds >= since + _ROUNDS, seconds=120)  # noqa: B023
+            wait(lambda: self.decisions.rounds, lambda rounds: rounds >= since + _ROUNDS)  # noqa: B023
         return self.decisions
 
     def _changes(self) -> tuple[Any, ...]:

@@ -85,7 +85,6 @@ def install_on_nodes(
     wait(
         lambda: cluster.api.get(DEPLOYMENT)["status"].get("readyReplicas"),
         lambda ready: ready == 1,
-        seconds=90,
     )
 
 

@@ -98,7 +98,7 @@ def running(
         yield Running(store, api, directory)
     finally:
         ending.set()
-        thread.join(20)
+        thread.join(600)
         assert not thread.is_alive()
         for node in api.items("/api/v1/nodes"):
             api.delete(f"/api/v1/nodes/{node['metadata']['name']}")

@@ -138,7 +138,7 @@ def test_a_job_takes_its_seconds(control_plane: ControlPlane) -> None:
     assert container["state"]["terminated"]["exitCode"] == 0
     state = container["state"]["terminated"]
     began, finished = (datetime.fromisoformat(state[key]) for key in ("startedAt", "finishedAt"))
-    assert timedelta(seconds=2) <= finished - began <= timedelta(seconds=6)
+    assert timedelta(seconds=2) <= finished - began <= timedelta(minutes=1)
 
 
 def test_a_job_fails_with_its_exit_code(control_plane: ControlPlane) -> None:

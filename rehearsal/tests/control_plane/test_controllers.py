@@ -45,7 +45,7 @@ def _cluster(directory: Path, tools: Tools, installed: Tools) -> Iterator[Contro
         kubectl.apply(item for item in objects.values() if item["kind"] == "Namespace")
         kubectl.apply(item for item in objects.values() if item["kind"] == "CustomResourceDefinition")
         kubectl.apply(objects.values())
-        wait(lambda: started.api.get(DEPLOYMENT), _ready, seconds=90)
+        wait(lambda: started.api.get(DEPLOYMENT), _ready)
         namespace(started.api, "team", **{INJECTED: "enabled"})
         yield started
 
@@ -149,9 +149,7 @@ def test_it_ends_with_its_pod(katib: ControlPlane) -> None:
     """Without one, no pod of a team gets in, as in a cluster; with the next one they do."""
     for replicas in (0, 1):
         katib.api.patch(DEPLOYMENT, {"spec": {"replicas": replicas}})
-        wait(
-            lambda: _answered(katib.api), lambda answers, wanted=replicas: answers == bool(wanted), seconds=90
-        )
+        wait(lambda: _answered(katib.api), lambda answers, wanted=replicas: answers == bool(wanted))
 
 
 def _answered(api: Api) -> bool:

@@ -69,7 +69,6 @@ def added() -> Iterator[Stage]:
                 wait(
                     lambda path=path: api.get(path).get("status", {}).get("ready"),
                     lambda ready: ready == 1,
-                    seconds=120,
                 )
         yield made
 

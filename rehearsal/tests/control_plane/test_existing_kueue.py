@@ -134,7 +134,7 @@ def test_queues_are_added_to_an_existing_kueue(shared: Shared) -> None:
     """Differences are said before anything is created; a Job runs through the queue; a destroy ends no work
     of others."""
     _apply(shared, _theirs())
-    (workload,) = wait(lambda: shared.api.items(THEIR_WORKLOADS), _is_admitted, seconds=120)
+    (workload,) = wait(lambda: shared.api.items(THEIR_WORKLOADS), _is_admitted)
     pools = shared.site.pools()
 
     shared.configure(integrations={"frameworks": ["pod"]})
@@ -228,7 +228,6 @@ def test_queues_with_work_are_adopted(shared: Shared) -> None:
     before = wait(
         lambda: _kept(shared),
         lambda kept: len(kept["running"]) == 1 and len(kept["workloads"]) == 2,
-        seconds=240,
     )
     objects = [item for kind in _KINDS for item in _objects(shared, kind)]
     queues = {"kind": "List", "items": objects}
@@ -258,7 +257,7 @@ def test_queues_with_work_are_adopted(shared: Shared) -> None:
     for name in ("mine", "later"):
         shared.api.delete(f"{_JOBS}/{name}", propagationPolicy="Background")
     _apply(shared, [_named(owners[-1], name) for name in ("next", "last")])
-    after = wait(lambda: _kept(shared)["admitted"] - before["workloads"], bool, seconds=120)
+    after = wait(lambda: _kept(shared)["admitted"] - before["workloads"], bool)
     assert len(after) == 1
 
 
@@ -330,4 +329,4 @@ def _runs_a_job(shared: Shared) -> None:
         },
     )
     path = "/apis/batch/v1/namespaces/research/jobs/ours"
-    wait(lambda: shared.api.get(path).get("status", {}).get("succeeded"), lambda n: n == 1, seconds=240)
+    wait(lambda: shared.api.get(path).get("status", {}).get("succeeded"), lambda n: n == 1)

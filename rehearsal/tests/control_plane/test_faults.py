@@ -135,7 +135,7 @@ class _User:
         for name in ("train", "train-2", *(item["metadata"]["name"] for item in self.api.items(_JOBS))):
             with suppress(ClusterError):
                 cancel(self.api, name, _PLACE)
-        wait(self.left, lambda left: not left, seconds=60)
+        wait(self.left, lambda left: not left)
 
 
 @pytest.fixture(scope="module")

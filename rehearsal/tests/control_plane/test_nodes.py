@@ -34,7 +34,7 @@ def test_a_deallocated_machine_is_started_again(control_plane: ControlPlane, tmp
         wait(lambda: api.get(path)["status"].get("ready"), lambda ready: ready == 1)
         (name,) = cloud.nodes("cpu")
         cloud.reclaim("cpu", count=1, graceful=True)
-        wait(lambda: api.get(path), lambda item: bool(condition(item, "Complete")), seconds=60)
+        wait(lambda: api.get(path), lambda item: bool(condition(item, "Complete")))
         assert api.get(path)["status"].get("failed", 0) == 0
         assert cloud.nodes("cpu") == [name]
         assert "it stays, stopped" in cloud.messages("node-removed")[0]
@@ -49,7 +49,7 @@ def test_a_deleted_pool_is_drained(control_plane: ControlPlane, tmp_path: Path) 
         path = f"{JOBS.format(place)}/long"
         wait(lambda: api.get(path)["status"].get("ready"), lambda ready: ready == 1)
         forget(cloud.store, CLUSTER, "gone")
-        wait(lambda: cloud.nodes("gone"), lambda names: not names, seconds=60)
+        wait(lambda: cloud.nodes("gone"), lambda names: not names)
         messages = wait(lambda: cloud.messages("node-removed"), lambda messages: len(messages) == 2)
         assert all(text.endswith("its node pool was deleted.") for text in messages)
         wait(lambda: api.get(path)["status"].get("ready", 0), lambda ready: ready == 0)
@@ -66,4 +66,4 @@ def test_what_holds_a_node_is_said(control_plane: ControlPlane, tmp_path: Path) 
         assert message.endswith("is kept: pod held/bare has no controller that would recreate it.")
         assert len(cloud.nodes("cpu")) == 1
         api.delete(f"/api/v1/namespaces/{place}/pods/bare")
-        wait(lambda: cloud.nodes("cpu"), lambda names: not names, seconds=60)
+        wait(lambda: cloud.nodes("cpu"), lambda names: not names)

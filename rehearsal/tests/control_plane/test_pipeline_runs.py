@@ -156,7 +156,7 @@ def test_tails(control_plane: ControlPlane, argo_tools: ControlPlaneTools, tmp_p
     """The other branch requests no GPU, and a soft placement leaves the preemptible pool at zero."""
     with pipelines(control_plane, argo_tools, tmp_path, "preemptible-pipelines") as on:
         run = on.submit(module("preemptible-pipelines", "pipeline").coin_flip, seed=5)
-        ended = on.ended(run, seconds=240)
+        ended = on.ended(run, seconds=600)
         assert ended["status"]["phase"] == "Succeeded", _nodes(ended)
         assert "condition-branches-1.condition-3.say" in on.pods(run)
         assert "It was tails." in on.cloud.messages("pod-log")
@@ -190,9 +190,9 @@ def test_training_goes_on(control_plane: ControlPlane, argo_tools: ControlPlaneT
             ]
 
         for attempt, graceful in enumerate((True, False), start=1):
-            wait(begun, lambda steps: len(steps) == attempt, seconds=180)  # noqa: B023 - at once
+            wait(begun, lambda steps: len(steps) == attempt)  # noqa: B023 - at once
             (node,) = on.cloud.nodes("preemptible-gpu-pool")
-            wait(lambda: None, lambda _: _saved(on.cloud.directory) > begun()[-1], seconds=60)
+            wait(lambda: None, lambda _: _saved(on.cloud.directory) > begun()[-1])
             on.cloud.reclaim("preemptible-gpu-pool", count=1, graceful=graceful)
             wait(lambda: on.cloud.nodes("preemptible-gpu-pool"), lambda names: node not in names)  # noqa: B023
         ended = on.ended(run, seconds=300)
@@ -207,7 +207,7 @@ def test_training_goes_on(control_plane: ControlPlane, argo_tools: ControlPlaneT
         assert main["resources"]["limits"] == {"memory": "48G", "nvidia.com/gpu": "4"}
         assert trained["metadata"]["labels"]["step"] == "train"
         assert any("from the line." in line for line in on.cloud.messages("pod-log"))
-        wait(lambda: on.cloud.nodes("preemptible-gpu-pool"), lambda names: not names, seconds=60)
+        wait(lambda: on.cloud.nodes("preemptible-gpu-pool"), lambda names: not names)
 
 
 @dsl.component(base_image="python:3.12")

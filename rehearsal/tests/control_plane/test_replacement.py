@@ -193,7 +193,7 @@ def test_a_job_ends_on_the_pool_that_is_replaced(
             assert (ended["succeeded"], ended.get("failed", 0)) == (1, 0)
         assert ran.read_text() == "ran\n"
         assert site.pools() == {"system", new}
-        wait(cluster.pools, lambda pools: old not in pools, seconds=120)
+        wait(cluster.pools, lambda pools: old not in pools)
         assert cluster.quota() == pytest.approx(_cpus(replaced))
         assert cluster.quota() > before
         assert "Stack dev: no change." in site.up()[1]

@@ -121,9 +121,7 @@ def test_a_queued_job_before_in_and_after_a_reservation(
         assert taken.at >= end
         assert taken.text.endswith("its reservation has ended.")
         assert [name.startswith("vision/train-") for name in taken.facts["pods"]] == [True]
-        (workload,) = wait(
-            lambda: api.items(WORKLOADS), lambda items: bool(condition(items[0], "Evicted")), seconds=60
-        )
+        (workload,) = wait(lambda: api.items(WORKLOADS), lambda items: bool(condition(items[0], "Evicted")))
         assert condition(workload, "Evicted")["reason"] == "PodsReadyTimeout"
         assert cloud.nodes("h100") == []
         own = [event for event in cloud.store.events(kind="node-added") if event.facts["pool"] == "h100"]

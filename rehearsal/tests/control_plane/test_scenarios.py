@@ -95,10 +95,10 @@ def test_nothing_outlives_a_rehearsal_that_is_ended(
             command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
         ) as process,
     ):
-        _until(lambda: bool(_processes(kept / "clusters")), 120)
+        _until(lambda: bool(_processes(kept / "clusters")), 1200)
         tell(process.pid, end)
-        process.wait(60)
-    _until(lambda: not _processes(kept), 30)
+        process.wait(600)
+    _until(lambda: not _processes(kept), 600)
     assert "Traceback" not in log.read_text()
 
 

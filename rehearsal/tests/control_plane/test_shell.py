@@ -184,7 +184,7 @@ def test_kills_at_random_moments(
         assert (terminal.end(), "trained" in terminal.output) == (0, True), terminal.output
         with suppress(NoWorkloadError):  # code alone, if its creator was killed before the Job
             cancel(control_plane.api, "dev", place)
-        wait(objects, lambda left: not left, seconds=60)
+        wait(objects, lambda left: not left)
 
     begun = time.monotonic()
     completed()

@@ -164,7 +164,7 @@ def test_a_colleague_in_a_session(cluster: ControlPlane, start: Start) -> None:
         f"It is a session of {_ADA}, and its Job stays. It ends once no process of yours has run for 20 s"
     )
     assert bob.end() == 0
-    wait(lambda: api.get(f"{_JOBS}/shared"), lambda job: bool(condition(job, "Complete")), seconds=120)
+    wait(lambda: api.get(f"{_JOBS}/shared"), lambda job: bool(condition(job, "Complete")))
     late = start("shell", "shared", user=_BOB)
     late.read(f"It is a session of {_ADA}, and its Job stays: write another name for one of your own.")
     assert late.end() == 1

@@ -72,7 +72,7 @@ def api(control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> Iterato
         api.delete(f"{_DEFAULT}/pods/{item['metadata']['name']}", gracePeriodSeconds=0)
     for item in api.items("/api/v1/persistentvolumeclaims"):
         api.delete(f"{_DEFAULT}/persistentvolumeclaims/{item['metadata']['name']}")
-    wait(control_plane.disks, lambda disks: not disks, seconds=60)
+    wait(control_plane.disks, lambda disks: not disks)
 
 
 def _object(version: str, kind: str, name: str, *, finalizers: Sequence[str] = (), **parts: Any) -> Object:
@@ -111,7 +111,6 @@ def _put_volume(api: Api) -> str:
     bound = wait(
         lambda: api.find(f"{_DEFAULT}/persistentvolumeclaims/data-db-0"),
         lambda item: bool(item) and item["status"].get("phase") == "Bound",
-        seconds=60,
     )
     assert bound is not None
     return str(bound["spec"]["volumeName"])
@@ -175,7 +174,6 @@ def test_volumes_are_kept_when_asked(api: Api, control_plane: ControlPlane) -> N
     wait(
         lambda: api.get(f"/api/v1/persistentvolumes/{volume}")["status"]["phase"],
         lambda phase: phase == "Released",
-        seconds=60,
     )
     assert len(control_plane.disks()) == 1
 

@@ -73,7 +73,7 @@ def api(cluster: ControlPlane) -> Iterator[Api]:
     for item in cluster.api.items(JOBS):
         name = item["metadata"]["name"]
         cluster.api.delete(f"{JOBS}/{name}", propagationPolicy="Background", gracePeriodSeconds=0)
-    wait(lambda: cluster.api.items(WORKLOADS), lambda items: not items, seconds=60)
+    wait(lambda: cluster.api.items(WORKLOADS), lambda items: not items)
 
 
 def _submit(api: Api, cluster: Profile, name: str, seconds: int, limit: str | None) -> None:
@@ -84,7 +84,7 @@ def _submit(api: Api, cluster: Profile, name: str, seconds: int, limit: str | No
     api.create(JOBS, manifest)
 
 
-def _runs(api: Api, name: str, seconds: float = 60) -> None:
+def _runs(api: Api, name: str, seconds: float = 600) -> None:
     wait(
         lambda: api.get(f"{JOBS}/{name}")["status"], lambda status: bool(status.get("ready")), seconds=seconds
     )
@@ -92,7 +92,7 @@ def _runs(api: Api, name: str, seconds: float = 60) -> None:
 
 def _said(ebbtide: Ebbtide, *arguments: str) -> str:
     started = ebbtide.start(*arguments)
-    out, errors = started.communicate(timeout=120)
+    out, errors = started.communicate(timeout=600)
     assert started.returncode == 0, errors
     return out
 
@@ -130,7 +130,7 @@ def test_a_start_that_cannot_be_known(cluster: ControlPlane, api: Api, cluster_p
     assert "It cannot be known: vision/endless has no time limit" in _said(ebbtide, *arguments)
     api.delete(f"{JOBS}/endless", propagationPolicy="Background", gracePeriodSeconds=0)
     _submit(api, cluster_profile, "train", 12, None)
-    wait(lambda: api.get(f"{JOBS}/train")["status"], lambda status: status.get("succeeded") == 1, seconds=90)
+    wait(lambda: api.get(f"{JOBS}/train")["status"], lambda status: status.get("succeeded") == 1)
     _submit(api, cluster_profile, "train-2", 600, None)
     _runs(api, "train-2")
     text = " ".join(_said(ebbtide, *arguments).split())

@@ -47,7 +47,7 @@ def test_a_stack_is_created_and_stays(gke: Site) -> None:
     assert (status, "Policy violation: " in out, gke.pools()) == (1, True, set()), out
     gke.declare(declared)
     with gke.start(confirmed=False) as process:
-        out, _ = process.communicate(timeout=300)
+        out, _ = process.communicate(timeout=900)
     assert (process.returncode, gke.pools()) == (1, set())
     assert "Update stack dev? There is no terminal to confirm" in out
     assert "  create pool system, cpu" in out.splitlines()
@@ -79,7 +79,7 @@ def test_a_pool_is_replaced_beside_the_old_one(site: Site) -> None:
         assert site.api.nodes["n1"]["spec"] == {"unschedulable": True}
         assert site.autoscaled() == {"cpu": False, **dict.fromkeys(site.pools() - {"cpu", "system"}, True)}
         del site.api.pods["train"]
-        rest, _ = process.communicate(timeout=300)
+        rest, _ = process.communicate(timeout=900)
     assert process.returncode == 0, rest
     assert (site.api.evicted, list(site.api.pods)) == (["web"], ["agent"])
     assert {item["urn"] for item in site.state()} == before
@@ -105,7 +105,7 @@ def test_an_interrupted_update_continues(gke: Site) -> None:
     process = gke.start()
     begun = until(process, "created: ")
     os.killpg(process.pid, signal.SIGINT)
-    out, _ = process.communicate(timeout=300)
+    out, _ = process.communicate(timeout=900)
     assert process.returncode == ExitStatus.INTERRUPTED, out
     assert "The engine finishes its current operations; this takes a while." in out
     assert "Continue with: " in out
@@ -134,7 +134,7 @@ def test_an_update_during_another(gke: Site) -> None:
     second = gke.start()
     begun = until(second, "Waiting for another update of the stack, by ")
     os.killpg(first.pid, signal.SIGCONT)
-    outputs = [process.communicate(timeout=300)[0] for process in (first, second)]
+    outputs = [process.communicate(timeout=900)[0] for process in (first, second)]
     assert [first.returncode, second.returncode] == [0, 0], outputs
     assert len(begun.splitlines()) == 1
     assert outputs[1].splitlines() == [

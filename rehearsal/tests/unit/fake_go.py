@@ -75,7 +75,7 @@ def build_one(package: str, linked: list[str], target: Path) -> None:
             refuse("first", f"# {package}", "main.go:7:2: undefined: nothing", "too many errors")
         case "hang":
             target.write_text("half")
-            time.sleep(60)
+            time.sleep(3600)
         case "slow":
             time.sleep(0.5)
         case _:

@@ -121,15 +121,15 @@ def test_what_is_missing_is_said_as_a_kubelet_says_it(tmp_path: Path) -> None:
 def test_guarded_processes_end_with_their_guard() -> None:
     """Removed processes end at once, the others when the guard is closed."""
     guard = Guard()
-    sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
+    sleep = [sys.executable, "-c", "import time; time.sleep(3600)"]
     children = [subprocess.Popen(sleep, process_group=0) for _ in range(3)]
     for child in children:
         guard.add(child.pid)
     guard.drop(children[1].pid)
-    assert children[1].wait(5) == -9
+    assert children[1].wait(600) == -9
     assert children[0].poll() is None
     guard.close()
-    assert [child.wait(5) for child in children] == [-9, -9, -9]
+    assert [child.wait(600) for child in children] == [-9, -9, -9]
 
 
 _PATH = "/api/v1/namespaces/vision/pods/train-0/log"

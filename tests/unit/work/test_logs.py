@@ -156,7 +156,7 @@ def _read(api: Api, *pods: dict[str, Any]) -> tuple[list[str], list[str]]:
     for pod in pods:
         stream.add([pod])
     for thread in stream._threads.values():  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-        thread.join(10)
+        thread.join(600)
     return lines, list(stream.end())
 
 

@@ -88,5 +88,5 @@ def test_a_process_that_is_told_saves_and_leaves() -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.terminate()
-        assert process.communicate(timeout=30)[0] == "saved\n"
+        assert process.communicate(timeout=600)[0] == "saved\n"
         assert process.returncode == 0
