@@ -208,7 +208,9 @@ def _security(cloud: Aks) -> containerservice.ManagedClusterSecurityProfileArgsD
 def _access(cloud: Aks) -> containerservice.ManagedClusterAPIServerAccessProfileArgsDict:
     """Return the access profile of the API server. A private one without a private zone needs its public
     name, which resolves to the private address (azure-aks-docs, private-clusters, 2026-08)."""
-    # It would bypass those ranges, and give access to the network of a private cluster.
+    # `az aks command invoke` needs no network path to the API server: AKS runs the command in a pod, behind
+    # the authorized ranges and in the network of a private cluster (MicrosoftDocs/SupportArticles-docs,
+    # resolve-az-aks-command-invoke-failures.md, 2022-10).
     access: containerservice.ManagedClusterAPIServerAccessProfileArgsDict = {"disable_run_command": True}
     if cloud.access.private:
         zone = cloud.access.private_dns_zone
