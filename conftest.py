@@ -24,9 +24,11 @@ _DESELECTED: Final = pytest.StashKey[int]()
 
 @pytest.fixture(scope="session", autouse=True)
 def day_of_rules() -> Iterator[None]:
-    """Check declarations on the day that they were written: AKS ends the versions that they pin."""
+    """Check declarations on the day that they were written: AKS ends the versions that they pin, and the
+    clouds retire their machines."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ebbtide.declaration.model.rules.cluster.today", lambda: date(2026, 11, 27))
+        for module in ("cluster", "machines"):
+            patch.setattr(f"ebbtide.declaration.model.rules.{module}.today", lambda: date(2026, 11, 27))
         yield
 
 

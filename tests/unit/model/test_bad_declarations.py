@@ -18,6 +18,7 @@ from ebbtide.declaration.model.declare import advice, check_pool, declare
 from ebbtide.declaration.model.faults import DeclarationError, Fault
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.rules import cluster as cluster_rules
+from ebbtide.declaration.model.rules import machines as machine_rules
 from ebbtide.declaration.model.rules.registry import RULES
 from ebbtide.declaration.model.shape.findings import shape_faults
 from ebbtide.declaration.model.site import CloudKind, Site
@@ -106,6 +107,21 @@ def test_a_version_of_kubernetes_ends_by_its_date(monkeypatch: pytest.MonkeyPatc
         assert all(fix.startswith(f"Write version {later[0]} or later, such as ") for fix in warned)
     assert fixes("1.34", "free", date(2026, 12, 1)) == [
         "Write version 1.35 or later, such as 1.36, or omit it; tier: premium has 1.32 to 1.37."
+    ]
+
+
+def test_a_retirement_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine type whose retirement has passed since the table was written is warned of as passed, not
+    refused: clouds move such dates."""
+    written = edited(base("aks"), {"pools[1].machine": "Standard_F8s_v2"}, [])
+    told: list[tuple[str, str]] = []
+    for day in (date(2028, 11, 15), date(2028, 11, 16)):
+        monkeypatch.setattr(machine_rules, "today", lambda day=day: day)
+        (fault,) = (item for item in advice(declare(written)) if item.path == "pools[1].machine")
+        told.append((fault.problem, fault.consequence.partition(",")[0]))
+    assert told == [
+        ("Standard_F8s_v2 will be retired on 2028-11-15.", "Its nodes are stopped that day"),
+        ("Standard_F8s_v2 was to be retired on 2028-11-15.", "Unless that date has been moved"),
     ]
 
 

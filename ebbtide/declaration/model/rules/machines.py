@@ -39,6 +39,7 @@ from ebbtide.declaration.model.rules.rule import (
     service_name,
 )
 from ebbtide.text import did_you_mean, or_list, several
+from ebbtide.values.clock import today
 from ebbtide.values.paths import path_text, value_at
 
 _DOCS = "GKE and AKS node pools, machineType and vmSize (pulumi-gcp 10.2.0, azure-native 3.29.0)"
@@ -234,13 +235,20 @@ def _retired(pool: PoolIn) -> Iterator[Fault]:
 @pool_rule("no hardware near retirement", _TABLE, severity=Severity.WARNED)
 def _to_be_retired(pool: PoolIn) -> Iterator[Fault]:
     for path, name, announced in _retirements(pool):
-        if not announced.is_past:
-            yield Fault(
-                path,
-                f"{name} will be retired on {announced.date}.",
-                "Its nodes are stopped that day, and new subscriptions may not get it before.",
-                f"Write a newer type, such as {announced.successor}.",
-            )
+        if announced.is_past:
+            continue
+        if announced.date < today().isoformat():
+            when = "was to be"  # the cloud may have moved the date since the table was written
+            consequence = "Unless that date has been moved, its nodes are stopped, and no new ones start."
+        else:
+            when = "will be"
+            consequence = "Its nodes are stopped that day, and new subscriptions may not get it before."
+        yield Fault(
+            path,
+            f"{name} {when} retired on {announced.date}.",
+            consequence,
+            f"Write a newer type, such as {announced.successor}.",
+        )
 
 
 @pool_rule("known node image", "GKE docs, node-images (2026); azure-native 3.29.0, AgentPool.osSKU")
