@@ -35,7 +35,7 @@ from ebbtide_rehearsal.cloud.store import Store
 
 NAME: Final = "ml-pipeline"
 SPEC_PATCH: Final = "COMPILED_PIPELINE_SPEC_PATCH"
-_TIMEOUT_SECONDS: Final = 60
+_TIMEOUT_SECONDS: Final = 600
 _POLL_SECONDS: Final = 0.2
 _LABELS: Final = {"app": NAME}
 
@@ -156,7 +156,7 @@ def seed_kueue(
 
 _VISIBILITY: Final = 8082
 _OPEN: Final = 443
-_CONTROLLER_SECONDS: Final = 180
+_CONTROLLER_SECONDS: Final = 600
 
 
 def _values(declaration: Cluster) -> dict[str, Any]:

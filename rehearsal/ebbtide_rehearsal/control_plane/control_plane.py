@@ -34,7 +34,7 @@ from ebbtide_rehearsal.control_plane.volumes import PersistentDisk, Volumes
 
 _TRIES = 3
 _MANAGER = "ebbtide-rehearsal"
-_TIMEOUT = 60.0
+_TIMEOUT = 600.0  # a program that has ended is reported at once
 _STEP = 0.1
 _EVERY = 0.3
 
