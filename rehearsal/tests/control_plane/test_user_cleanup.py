@@ -138,7 +138,7 @@ def test_users_load_balancers_and_volumes_end_first(
     assert len(names.handles) == 1
     assert len(control_plane.disks()) == 1
 
-    monkeypatch.setattr(user_objects, "_TIMEOUT", 15.0)
+    monkeypatch.setattr(user_objects, "_TIMEOUT", 60.0)
     moment = f"{clock.now() + timedelta(hours=1):%Y-%m-%dT%H:%M:%S.%fZ}"
     lease = {
         "apiVersion": "coordination.k8s.io/v1",
