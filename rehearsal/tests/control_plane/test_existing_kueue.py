@@ -2,6 +2,9 @@
 
 import copy
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +14,12 @@ import pytest
 import yaml
 
 from ebbtide.analysis.adopting import sources
-from ebbtide.analysis.recording.recording import urn_name
 from ebbtide.clients.kubernetes import Api
 from ebbtide.placement.kueue_settings import CONFIG_KEY, Installation
 from ebbtide.values.kueue_api import API_PATH
 from ebbtide_rehearsal.cloud.existing import NAMESPACE, RELEASE
 from ebbtide_rehearsal.cloud.gcp import seeding
 from ebbtide_rehearsal.cloud.gcp.provider import Gcp
-from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL
 from ebbtide_rehearsal.cloud.provider import BEHIND
 from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
 from rehearsal.tests.control_plane.cluster import wait
@@ -183,29 +184,6 @@ def test_queues_are_added_to_an_existing_kueue(shared: Shared) -> None:
     assert shared.site.pools() == pools
 
 
-def test_the_account_of_a_team_of_a_lost_stack(shared: Shared) -> None:
-    """The import finds the account and the namespace by their names, and adopts them with the pool; an undo
-    lets them go."""
-    assert shared.up()[0] == 0
-    site = shared.site
-    (pool,) = (item for item in site.state() if item["type"] == NODE_POOL)
-    adopted = {"type": NODE_POOL, "name": urn_name(pool["urn"]), "id": pool["id"]}
-    (site.terminal.root / "adopt.dev.json").write_text(json.dumps({"resources": [adopted]}))
-    site.terminal.run("pulumi stack rm dev --force --yes --preserve-config && pulumi stack init dev")
-    site.declare({**DECLARED, "adopt": "adopt.dev.json"})
-
-    status, out = site.run("adopt", "--into-state")
-    email = "added-team-research@rehearsal.iam.gserviceaccount.com"
-    account = f"projects/rehearsal/serviceAccounts/{email}"
-    assert status == 0, out
-    for found in (account, "Namespace research"):
-        assert f"{found} exists, as of a stack whose state is lost" in " ".join(out.split()), out
-    ids = {item["id"] for item in site.state() if item.get("importID")}
-    assert ids >= {pool["id"], account, "research", "research/worker"}
-    status, out = site.run("adopt", "--undo")
-    assert (status, [item for item in site.state() if item.get("importID")]) == (0, []), out
-
-
 def _pool(shared: Shared) -> None:
     """Create a pool of the cluster's owner, and write the description of the cluster."""
     limits = {"enabled": True, "totalMaxNodeCount": 1, "locationPolicy": "ANY"}
@@ -218,10 +196,9 @@ def _pool(shared: Shared) -> None:
     seeding.seed(Gcp(shared.site.store, FakeControlPlanes()), found.type, found.inputs)
 
 
-def test_queues_with_work_are_adopted(shared: Shared) -> None:
-    """The owner's queue and flavor become the stack's under their names, and are the owner's again after an
-    undo, while a Job runs and another waits: their Workloads stay, the pod runs on, and after a destroy the
-    owner's quota admits work."""
+def _adopted(shared: Shared) -> tuple[list[Object], Mapping[str, set[str]], list[Object]]:
+    """Adopt the owner's queue, with a Job that runs and another that waits; return the owner's objects, their
+    work as from `_kept`, and Kueue's objects before."""
     _pool(shared)
     owners = json.loads(json.dumps(_theirs()).replace("default-pool", "batch"))
     _apply(shared, [*owners, _named(owners[-1], "later")])
@@ -237,6 +214,14 @@ def test_queues_with_work_are_adopted(shared: Shared) -> None:
     for words in ((*files, "--pools-only"), ("--into-state", "--yes")):
         status, out = shared.site.run("adopt", *words, confirmed=False)
         assert status == 0, out
+    return owners, before, objects
+
+
+def test_queues_with_work_are_adopted(shared: Shared) -> None:
+    """The owner's queue and flavor become the stack's under their names, and are the owner's again after an
+    undo, while a Job runs and another waits: their Workloads stay, the pod runs on, and after a destroy the
+    owner's quota admits work."""
+    owners, before, objects = _adopted(shared)
     for _ in range(2):
         status, out = shared.site.up()
         assert status == 0, out
@@ -259,6 +244,76 @@ def test_queues_with_work_are_adopted(shared: Shared) -> None:
     _apply(shared, [_named(owners[-1], name) for name in ("next", "last")])
     after = wait(lambda: _kept(shared)["admitted"] - before["workloads"], bool)
     assert len(after) == 1
+
+
+_KILLED = """
+import os, runpy, signal, sys
+
+left = int(sys.argv.pop(1))
+
+def kill(event, args):
+    global left
+    text = str(args[1])
+    is_run = event == "subprocess.Popen" and ("'config', 'set'" in text or "'stack', 'import'" in text)
+    if is_run or (event == "http.client.send" and text.startswith("b'PATCH ")):
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(kill)
+runpy.run_module("ebbtide", run_name="__main__", alter_sys=True)
+"""
+"""A program that runs a command and kills it before one of its writes."""
+
+
+def _undo_killed_at(shared: Shared, number: int) -> bool:
+    """Kill an undo before one of its writes; return false if it has ended before."""
+    terminal = shared.site.terminal
+    done = subprocess.run(
+        [sys.executable, "-c", _KILLED, str(number), "adopt", "dev", "--undo", "--yes"],
+        cwd=terminal.root,
+        env=terminal.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode in (0, -signal.SIGKILL), done.stdout + done.stderr
+    return done.returncode != 0
+
+
+def test_an_undo_of_queues_may_be_killed_before_every_write(shared: Shared) -> None:
+    """The next import and update give the objects the stack's fields again, and the next undo those of their
+    owner; the pod runs all the time."""
+    _, before, objects = _adopted(shared)
+    theirs = [item["spec"] for item in objects]
+    assert shared.up()[0] == 0
+    ours = _specs(shared)
+    assert ours != theirs
+    number = 0
+    while _undo_killed_at(shared, number):
+        _take_over(shared)
+        assert (_specs(shared), _in_state(shared)) == (ours, len(objects)), number
+        assert _undo_killed_at(shared, number)
+        status, out = shared.site.run("adopt", "--undo")
+        assert (status, _specs(shared), _in_state(shared)) == (0, theirs, 0), out
+        _take_over(shared)
+        assert _stays(shared, before)
+        number += 1
+    assert number >= len(["the state", "an object", "the record"])
+    assert (_specs(shared), _in_state(shared)) == (theirs, 0)
+
+
+def _take_over(shared: Shared) -> None:
+    for words in (("adopt", "--into-state"), ("up",)):
+        status, out = shared.site.run(*words)
+        assert status == 0, out
+
+
+def _in_state(shared: Shared) -> int:
+    """Return the number of the owner's objects that the state has."""
+    own = ("theirs", "theirs/theirs")
+    return sum(":kueue" in item["type"] and item.get("id") in own for item in shared.site.state())
 
 
 _KINDS = ("resourceflavors", "clusterqueues", "localqueues")
