@@ -135,7 +135,7 @@ RESOURCES: Final[Mapping[str, ResourceTemplate]] = {
     "gcp:storage/bucketIAMMember:BucketIAMMember": ResourceTemplate("b/{bucket}/{role}/{member}", {}),
     "gcp:filestore/instance:Instance": ResourceTemplate(
         "projects/{project}/locations/{location}/instances/{name}",
-        {"name": "{name}"},
+        {"name": "{name}", "networks": [{"ipAddresses": ["{address}"]}]},
     ),
     "gcp:artifactregistry/repository:Repository": ResourceTemplate(
         "projects/{project}/locations/{location}/repositories/{repositoryId}",
