@@ -246,9 +246,22 @@ def _own(kind: _Kind) -> ResourceKind:
 
 
 def _unknown_over(inputs: Properties, outputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return inputs, with unknown values for outputs that only the cloud knows."""
+    """Return inputs, with unknown values for outputs that only the cloud knows, in blocks of a list as well
+    (terraform-plugin-sdk 2, helper/schema/unknown.go)."""
     added = {key for key, item in outputs.items() if key not in inputs or isinstance(item, dict)}
-    return merged(inputs, {key: _unknown(outputs[key]) for key in added})
+    pairs = {key: (_blocks(inputs.get(key)), _blocks(item)) for key, item in outputs.items()}
+    blocks = {
+        key: [_unknown_over(*pair) for pair in zip(given, added_to, strict=True)]
+        for key, (given, added_to) in pairs.items()
+        if added_to and len(given) == len(added_to)
+    }
+    return merged(inputs, {key: _unknown(outputs[key]) for key in added}) | blocks
+
+
+def _blocks(value: object) -> list[dict[str, Any]]:
+    """Return the blocks of a list; none of any other value."""
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    return [item for item in items if isinstance(item, dict)]
 
 
 def _unknown(value: Plain) -> Plain:
