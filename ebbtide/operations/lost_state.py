@@ -45,6 +45,9 @@ _LABEL: Final = "ebbtide.dev/team"
 _KUBERNETES: Final = "kubernetes:"
 _NAMESPACE: Final = f"{_KUBERNETES}core/v1:Namespace"
 _PROFILE: Final = f"{_KUBERNETES}core/v1:ConfigMap"
+_POLICY: Final = f"{_KUBERNETES}admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
+"""Prefix of the types of the policies for members, which have the cluster in their names instead of a
+namespace."""
 _ROLE_ASSIGNMENT: Final = "azure-native:authorization:RoleAssignment"
 _RESOURCES: Final = ("deployment", "resources")
 
@@ -139,6 +142,7 @@ def _objects(
     objects = [item for item in new if item.parent in tenants and not item.type.endswith("Patch")]
     if not objects:
         return []
+    policies = [item for item in new if item.type.startswith(_POLICY)]
     unknown = "existing namespaces are unknown"
     try:
         profile = Profile.load(str(recording.outputs[OUTPUT]))
@@ -151,11 +155,9 @@ def _objects(
                 for tenant, (name, team) in tenants.items()
                 if name not in others and _is_labelled(api, name, team)
             }
-            return [
-                item
-                for item in objects
-                if item.parent in ours and api.find(object_path(item.type, str(item.id)))
-            ]
+            wanted = [item for item in objects if item.parent in ours]
+            wanted += policies if wanted else ()
+            return [item for item in wanted if api.find(object_path(item.type, str(item.id)))]
     except (OperationError, ProfileError):
         return []
 
