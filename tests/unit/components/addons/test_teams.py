@@ -400,8 +400,7 @@ def test_volumes_are_written_down(cloud: str, volume: Mapping[str, str], driver:
 
 
 def test_a_filestore_is_mounted_by_address() -> None:
-    """The kubelet mounts NFS itself: no driver has to be turned on, here or on a cluster that is there. The
-    assumed address is none that a comparison with the deployed volume takes for another one."""
+    """The kubelet mounts NFS itself, without a driver, from an address that is known to be assumed."""
     recording = team("gke", volume={"kind": "filestore"})
     volume = inputs(recording, "kubernetes:core/v1:PersistentVolume")["spec"]["nfs"]
     assert volume == {"server": ADDRESS, "path": "/shared"}
