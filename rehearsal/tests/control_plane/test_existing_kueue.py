@@ -253,7 +253,7 @@ left = int(sys.argv.pop(1))
 
 def kill(event, args):
     global left
-    text = str(args[1])
+    text = str(args[1]) if len(args) > 1 else ""
     is_run = event == "subprocess.Popen" and ("'config', 'set'" in text or "'stack', 'import'" in text)
     if is_run or (event == "http.client.send" and text.startswith("b'PATCH ")):
         left -= 1
