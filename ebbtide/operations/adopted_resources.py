@@ -128,8 +128,7 @@ def _previewed(
         elif "update" in own:
             paths = sorted(own["update"].changed)
             updates.append(f"update {urn_name(urn)} in place" + (f": {_shortened(paths)}" if paths else ""))
-    assigned = {urn: own["create"].inputs for urn, own in steps.items() if lost_state.is_new_role(own)}
-    refusals += lost_state.assigned_already(assigned)
+    refusals += lost_state.assigned_already(steps)
     if errors:
         lines = explanation(update.stack.name, errors, verbose=update.verbose)
         refusals = [*refusals, *lines, "Nothing was changed: the preview of the update fails."]

@@ -1,5 +1,5 @@
-"""What a stack has created whose state is lost: the resources of its teams, which are adopted, and the roles
-that are assigned already.
+"""Resources of a stack whose state is lost: those of its teams are adopted, and roles that are assigned
+already are named.
 
 Names of resources follow from the declaration. Besides, the labels of each, or of the resource that it is
 part of, must name the stack's cluster and team; service accounts have none. Kubernetes objects are those in
@@ -185,22 +185,18 @@ def _is_of_cluster(data: str, profile: Profile) -> bool:
     return (theirs.cluster, theirs.location) == (profile.cluster, profile.location)
 
 
-def is_new_role(steps: Mapping[str, Step]) -> bool:
-    """Return whether a role assignment would be created.
-
-    Args:
-        steps: the steps of a resource in a preview, by operation.
-    """
-    return "create" in steps and steps["create"].type == _ROLE_ASSIGNMENT
-
-
-def assigned_already(created: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def assigned_already(steps: Mapping[str, Mapping[str, Step]]) -> Iterator[str]:
     """Yield a message for each role that would be assigned and that its principal has already, as in a
     stack whose state is lost: Azure refuses a second assignment, and does so only during the update.
 
     Args:
-        created: inputs of the role assignments that would be created, by URN.
+        steps: the steps of a preview, by URN and operation.
     """
+    created = {
+        urn: own["create"].inputs
+        for urn, own in steps.items()
+        if "create" in own and own["create"].type == _ROLE_ASSIGNMENT
+    }
     wanted = {
         _grant(*(text(inputs, key) for key in ("scope", "roleDefinitionId", "principalId"))): urn_name(urn)
         for urn, inputs in created.items()
