@@ -192,7 +192,7 @@ def test_a_reader_that_is_overtaken_looks_again(tmp_path: Path, monkeypatch: pyt
 
 
 def test_training_that_is_overtaken_while_it_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The checkpoint that it was about to read is removed after so many newer ones: it resumes from those."""
+    """Training resumes from a newer checkpoint if another writer has removed the one that it reads."""
     reader, writer = Checkpoints(tmp_path), Checkpoints(tmp_path, keep=1)
     state: training.State = {"seen": [1]}
     training.save(writer, state)
