@@ -4,7 +4,16 @@ Kubernetes and no custom resources such as Kueue's.
 Only this package imports the client, and only on first use: code that only writes manifests does not need it.
 """
 
-from ebbtide.clients.kubernetes.api import APPLY, JSON, JSON_PATCH, MERGE_PATCH, METADATA, Api, Object
+from ebbtide.clients.kubernetes.api import (
+    APPLY,
+    JSON,
+    JSON_PATCH,
+    MERGE_PATCH,
+    METADATA,
+    STRATEGIC_MERGE_PATCH,
+    Api,
+    Object,
+)
 from ebbtide.clients.kubernetes.errors import ApiError, KubeconfigError, MissingClientError
 
 __all__ = [
@@ -13,6 +22,7 @@ __all__ = [
     "JSON_PATCH",
     "MERGE_PATCH",
     "METADATA",
+    "STRATEGIC_MERGE_PATCH",
     "Api",
     "ApiError",
     "KubeconfigError",

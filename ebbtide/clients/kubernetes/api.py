@@ -19,6 +19,9 @@ METADATA: Final = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s
 1.35)."""
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
+"""For built-in kinds: elements of lists such as conditions are merged by their key (Kubernetes API concepts,
+1.36)."""
 
 _MANAGER: Final = "ebbtide"
 _STRICT: Final = {"fieldValidation": "Strict"}

@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.work.registries.code_image import code_image, push
 from ebbtide.work.runs.folder import read_folder
+from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
+from ebbtide_rehearsal.cloud.node_pools.actuator import running as running_status
+from ebbtide_rehearsal.cloud.node_pools.snapshot import read_pod
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.control_plane.stages import RUNS
-from rehearsal.tests.control_plane.cluster import Object, namespace, wait
+from rehearsal.tests.control_plane.cluster import Object, gone, namespace, wait
 from rehearsal.tests.control_plane.commands import run
 from rehearsal.tests.control_plane.node_pools import Running, running, work, work_pool
 from rehearsal.tests.registry import anonymous, put_image, registry
@@ -97,3 +101,17 @@ def test_an_image_that_cannot_be_pulled(cloud: Running, address: str) -> None:
     path = _code(cloud, "waits", image)
     pod: Object = wait(lambda: cloud.api.get(path), lambda pod: f"pull image '{image}'" in str(pod))
     assert pod["status"]["phase"] == "Pending"
+
+
+def test_an_eviction_after_the_snapshot(cloud: Running) -> None:
+    """A status that is written from an older snapshot keeps the condition of an eviction."""
+    path = _pod(cloud, "evicted", "sleep", "3600")
+    cloud.api.patch(path, {"metadata": {"finalizers": ["ebbtide.dev/test"]}})
+    pod = read_pod(_phase(cloud, path, "Running"))
+    actuator = Actuator(cloud.api)
+    assert actuator.evict(pod)
+    actuator.write_status(pod, running_status(pod.raw, restarts=0, last=None))
+    evicted = condition(cloud.api.get(path), "DisruptionTarget")
+    assert evicted["reason"] == "EvictionByEvictionAPI"
+    cloud.api.patch(path, {"metadata": {"finalizers": None}})
+    gone(cloud.api, path)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.clients.kubernetes import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Api, ApiError
 from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.node_pools.machines import UNINITIALIZED, Machine, node
@@ -57,17 +57,8 @@ def new_condition(kind: str, *, status: bool, reason: str = "", message: str = "
     return {"type": kind, "status": str(status), "lastTransitionTime": now(), **details}
 
 
-def with_conditions(raw: Object, *new: dict[str, Any]) -> list[Any]:
-    """Return an object's conditions with those of the same types replaced."""
-    kinds = {replacement["type"] for replacement in new}
-    return [
-        *(existing for existing in parts(raw, "status", "conditions") if existing["type"] not in kinds),
-        *new,
-    ]
-
-
 def ended(raw: Object, ends: Mapping[str, End], *, shutdown: bool) -> dict[str, Any]:
-    """Return the status of a pod whose containers ended.
+    """Return what changes in the status of a pod whose containers ended.
 
     Args:
         ends: end of each container, by name; a missing one was terminated by SIGTERM.
@@ -90,7 +81,7 @@ def ended(raw: Object, ends: Mapping[str, End], *, shutdown: bool) -> dict[str, 
         )
     return {
         "phase": "Failed" if failed else "Succeeded",
-        "conditions": with_conditions(raw, *new),
+        "conditions": new,
         "containerStatuses": containers,
         **details,
     }
@@ -127,7 +118,7 @@ def _status(raw: Object, name: str) -> Object:
 
 
 def running(raw: Object, *, restarts: int, last: End | None) -> dict[str, Any]:
-    """Return the status of a running pod after `restarts` restarts; its init containers have ended."""
+    """Return what changes in the status of a pod that runs after `restarts` restarts."""
     before = (
         {"lastState": {"terminated": {"exitCode": last.code, "reason": "Error", "finishedAt": now()}}}
         if last
@@ -137,10 +128,9 @@ def running(raw: Object, *, restarts: int, last: End | None) -> dict[str, Any]:
     return {
         "phase": "Running",
         "startTime": part(raw, "status").get("startTime") or moment,
-        "conditions": with_conditions(
-            raw,
-            *(new_condition(kind, status=True) for kind in ("Initialized", "ContainersReady", "Ready")),
-        ),
+        "conditions": [
+            new_condition(kind, status=True) for kind in ("Initialized", "ContainersReady", "Ready")
+        ],
         "initContainerStatuses": [
             _ended(raw, container, End(0, moment)) for container in parts(raw, "spec", "initContainers")
         ],
@@ -254,7 +244,7 @@ class Actuator:
         """Set a node's last reported status to not ready, and stop its kubelet."""
         self._patch(f"{NODES}/{node.name}", {"metadata": {"annotations": {KUBELET: None}}})
         new = new_condition("Ready", status=False, reason=reason, message=message)
-        self._patch(f"{NODES}/{node.name}/status", {"status": {"conditions": with_conditions(node.raw, new)}})
+        self._patch_status(f"{NODES}/{node.name}", {"status": {"conditions": [new]}})
 
     def restart_kubelet(self, node: Node) -> None:
         """Restart a node's kubelet."""
@@ -275,7 +265,7 @@ class Actuator:
 
     def write_status(self, pod: Pod, status: Mapping[str, Any]) -> None:
         """Write a pod's status, unless a new pod has its name."""
-        self._patch(f"{pod_path(pod)}/status", {"metadata": {"uid": pod.uid}, "status": status})
+        self._patch_status(pod_path(pod), {"metadata": {"uid": pod.uid}, "status": status})
 
     def create_event(self, pod: Pod, kind: str, reason: str, message: str) -> None:
         """Create an event of the autoscaler for a pod."""
@@ -305,7 +295,8 @@ class Actuator:
         """Set a condition of a ProvisioningRequest."""
         updated = new_condition(new.kind, status=new.status, reason=new.reason, message=new.message)
         updated["observedGeneration"] = part(raw, "metadata").get("generation", 1)
-        status: dict[str, Any] = {"conditions": with_conditions(raw, updated)}
+        others = [old for old in parts(raw, "status", "conditions") if old["type"] != new.kind]
+        status: dict[str, Any] = {"conditions": [*others, updated]}
         if new.details:
             status["provisioningClassDetails"] = dict(new.details)
         self._patch(_REQUESTS.format(request.namespace, request.name), {"status": status})
@@ -337,9 +328,14 @@ class Actuator:
             return False
         return True
 
-    def _patch(self, path: str, body: Mapping[str, Any]) -> None:
+    def _patch_status(self, path: str, body: Mapping[str, Any]) -> None:
+        """Change the status of a pod or a node, as a kubelet does: other conditions, such as that of an
+        eviction after the last snapshot, remain."""
+        self._patch(f"{path}/status", body, STRATEGIC_MERGE_PATCH)
+
+    def _patch(self, path: str, body: Mapping[str, Any], kind: str = MERGE_PATCH) -> None:
         try:
-            self._api.patch(path, body)
+            self._api.patch(path, body, kind)
         except ApiError as error:
             if error.status not in _MISSED:
                 raise
