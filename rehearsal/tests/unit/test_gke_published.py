@@ -28,7 +28,7 @@ from ebbtide_rehearsal.cloud.node_pools.fleet import (
 from ebbtide_rehearsal.cloud.node_pools.loop import Autoscaler
 from ebbtide_rehearsal.cloud.node_pools.machines import put
 from ebbtide_rehearsal.cloud.node_pools.scheduling import Object, Pod
-from ebbtide_rehearsal.cloud.node_pools.snapshot import ClusterSnapshot, Node
+from ebbtide_rehearsal.cloud.node_pools.snapshot import TO_BE_DELETED, ClusterSnapshot, Node
 from ebbtide_rehearsal.cloud.pools import NodePool, register
 from ebbtide_rehearsal.cloud.store import NO_STOCK, QUOTA, Clock, InjectedFault, Store
 from rehearsal.tests.unit.node_pool import CLUSTER, a_machine, a_pod, a_pool, snapshot
@@ -36,6 +36,7 @@ from rehearsal.tests.unit.node_pool import CLUSTER, a_machine, a_pod, a_pool, sn
 A, B = "us-central1-a", "us-central1-b"
 ZONE = "topology.kubernetes.io/zone"
 CLASS = {COMPUTE_CLASS: "tried"}
+_MARK = (NodeTaint(TO_BE_DELETED, "1", "NoSchedule"),)
 
 
 class Loop:
@@ -70,11 +71,12 @@ class Loop:
         )
 
     def shrink(self, now: float) -> list[str]:
-        """Start all machines, and run a loop without pods; the machines that are drained as `pool/zone`."""
+        """Start all machines, and run loops without pods; the machines that are drained as `pool/zone`."""
         for machine in self._fleet.all():
             if machine.state == "starting":
                 self._fleet.save(machine.having(state="running"))
-        self._autoscaler.scale_down(self._snapshot(now))
+        for _ in ("taints", "drains"):
+            self._autoscaler.scale_down(self._snapshot(now))
         return sorted(
             f"{machine.pool}/{machine.zone}" for machine in self._fleet.all() if machine.state == "draining"
         )
@@ -82,7 +84,12 @@ class Loop:
     def _snapshot(self, now: float, *pods: Pod) -> ClusterSnapshot:
         self.store.clock = Clock(0.0, wall=lambda: now)
         cluster = snapshot(*self._pools, machines=tuple(self._fleet.all()), pods=pods)
-        return replace(cluster, now=now, classes=self._classes)
+        marked = {call.args[0].name for call in self.actuator.mark_to_be_deleted.call_args_list}
+        nodes = {
+            name: replace(node, taints=(*node.taints, *_MARK)) if name in marked else node
+            for name, node in cluster.nodes.items()
+        }
+        return replace(cluster, now=now, nodes=nodes, classes=self._classes)
 
     def messages(self, kind: str) -> list[str]:
         """Ids of the messages of the timeline's events of a kind."""

@@ -5,7 +5,9 @@ test_autoscaler_agreement.py compares the decisions that the real cluster-autosc
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
+from unittest.mock import create_autospec
 
 import pytest
 from hypothesis import given
@@ -13,7 +15,9 @@ from hypothesis import strategies as st
 
 from ebbtide.declaration.catalog.clouds import COMPUTE_CLASS
 from ebbtide.placement import NodeTaint
-from ebbtide_rehearsal.cloud.node_pools.fleet import NodeSettings
+from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
+from ebbtide_rehearsal.cloud.node_pools.fleet import Fleet, NodeSettings
+from ebbtide_rehearsal.cloud.node_pools.loop import Autoscaler
 from ebbtide_rehearsal.cloud.node_pools.machines import UNINITIALIZED, Machine
 from ebbtide_rehearsal.cloud.node_pools.scale_down import SAFE_TO_EVICT, ScaleDownReview, review
 from ebbtide_rehearsal.cloud.node_pools.scale_up import (
@@ -24,9 +28,19 @@ from ebbtide_rehearsal.cloud.node_pools.scale_up import (
     scale_up,
 )
 from ebbtide_rehearsal.cloud.node_pools.scheduling import Pod, Requirement
-from ebbtide_rehearsal.cloud.node_pools.snapshot import ClusterSnapshot
+from ebbtide_rehearsal.cloud.node_pools.snapshot import TO_BE_DELETED, ClusterSnapshot
 from ebbtide_rehearsal.cloud.pools import Autoscaling, Expander, NodePool
-from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_node, a_pod, a_pool, backed_off, snapshot
+from ebbtide_rehearsal.cloud.store import Store
+from rehearsal.tests.unit.node_pool import (
+    CLUSTER,
+    a_gpu_pool,
+    a_machine,
+    a_node,
+    a_pod,
+    a_pool,
+    backed_off,
+    snapshot,
+)
 
 
 def _scale_up(
@@ -272,6 +286,37 @@ def _alone(pool: NodePool, count: int = 1, **more: Any) -> ClusterSnapshot:
 def test_nodes_that_go(cluster: ClusterSnapshot, removable: list[str]) -> None:
     """After the idle time those nodes go whose pods the settings allow to move, and slices as a whole."""
     assert sorted(_after(cluster).removable) == removable
+
+
+@pytest.mark.parametrize(
+    ("at_first", "then", "state"),
+    [
+        ((), (), "draining"),
+        ((), (_small("new"),), "running"),
+        ((_small("old"),), (_small("old"), _small("new")), "draining"),
+        ((_small("old"),), (_small("old"), _small("new", annotations={SAFE_TO_EVICT: "false"})), "running"),
+        ((_small("old"),), (_small("old"), a_pod("new", cpu="5", node="gpu-0", phase="Running")), "running"),
+    ],
+)
+def test_a_pod_that_comes_before_the_taint(
+    tmp_path: Path, at_first: tuple[Pod, ...], then: tuple[Pod, ...], state: str
+) -> None:
+    """A node is drained one loop after its taint, which is removed again if a pod came to an empty node, or
+    one that cannot be moved."""
+    store = Store(tmp_path / "store")
+    actuator: Any = create_autospec(Actuator, instance=True)
+    fleet = Fleet(CLUSTER, store, NodeSettings())
+    autoscaler = Autoscaler("gke", actuator, fleet, store, NodeSettings())
+    fleet.save(a_machine(GPU))
+    for now in (0.0, LATE):
+        autoscaler.scale_down(_beside(*at_first, now=now))
+    actuator.mark_to_be_deleted.assert_called_once()
+    assert [machine.state for machine in fleet.all()] == ["running"]
+    tainted = a_node(GPU, a_machine(GPU), taints=(*GPU.taints, NodeTaint(TO_BE_DELETED, "1", "NoSchedule")))
+    cluster = _beside(*then, now=LATE)
+    autoscaler.scale_down(replace(cluster, nodes={**cluster.nodes, tainted.name: tainted}))
+    assert actuator.clean_to_be_deleted.call_count == (state == "running")
+    assert [machine.state for machine in fleet.all()] == [state]
 
 
 def test_nodes_that_wait_for_pods_of_a_request_stay() -> None:

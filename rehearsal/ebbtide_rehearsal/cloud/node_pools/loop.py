@@ -23,7 +23,13 @@ from ebbtide_rehearsal.cloud.node_pools.machines import UNINITIALIZED, Machine, 
 from ebbtide_rehearsal.cloud.node_pools.pod_processes import ProcessKubelet, is_process
 from ebbtide_rehearsal.cloud.node_pools.provisioning_requests import decide, ordered
 from ebbtide_rehearsal.cloud.node_pools.removal import NodeRemoval, missing_machines
-from ebbtide_rehearsal.cloud.node_pools.scale_down import UNNEEDED, ScaleDownReview, idle_seconds, review
+from ebbtide_rehearsal.cloud.node_pools.scale_down import (
+    UNNEEDED,
+    ScaleDownReview,
+    idle_seconds,
+    movable,
+    review,
+)
 from ebbtide_rehearsal.cloud.node_pools.scale_up import (
     BACKED_OFF,
     FULL,
@@ -36,6 +42,7 @@ from ebbtide_rehearsal.cloud.node_pools.scale_up import (
 from ebbtide_rehearsal.cloud.node_pools.scheduling import Pod
 from ebbtide_rehearsal.cloud.node_pools.snapshot import (
     ATOMIC,
+    TO_BE_DELETED,
     ClusterSnapshot,
     Node,
     Order,
@@ -181,6 +188,7 @@ class Autoscaler:
         self._cloud, self._actuator, self._fleet = cloud, actuator, fleet
         self._store, self._settings = store, settings
         self._review = ScaleDownReview({}, {}, (), ())
+        self._empty: dict[str, bool] = {}
         self._last_scale_up: float | None = None
         self._messages: dict[str, str] = {}
         self._reported: set[tuple[str, str, str]] = set()
@@ -298,7 +306,7 @@ class Autoscaler:
             self._store.log_event("no-scale-up", text, pods=pods, why=why, messages=messages)
 
     def scale_down(self, snapshot: ClusterSnapshot) -> None:
-        """Drain unneeded nodes, and log the reasons that keep the others."""
+        """Remove unneeded nodes, and log the reasons that keep the others."""
         self._review = review(snapshot, self._review, booked(snapshot), self._last_scale_up, self._settings)
         for node in self._review.unremovable:
             key = node.node, node.pod, node.why
@@ -307,12 +315,25 @@ class Autoscaler:
                 message = node.message if self._cloud == "gke" else ""
                 facts = {"node": node.node, "pod": node.pod, "why": node.why, "message": message}
                 self._store.log_event("held-node", node.sentence, **facts)
-        by_name = {machine.name: machine for machine in snapshot.machines}
-        for name in self._review.removable:
-            self._actuator.mark_to_be_deleted(snapshot.nodes[name])
-            idle = idle_seconds(snapshot, self._settings, snapshot.pool(by_name[name]))
+        for machine in snapshot.machines:
+            if machine.state == "running" and (node := snapshot.nodes.get(machine.name)):
+                self._remove_unneeded(machine, node, snapshot)
+
+    def _remove_unneeded(self, machine: Machine, node: Node, snapshot: ClusterSnapshot) -> None:
+        """Taint a node that can be removed, and in the next loop drain it if it still can be; no pod may have
+        come to an empty one before its taint (kubernetes/autoscaler@1959f5f6, core/scaledown/actuation/
+        actuator.go, deleteNodesAsync)."""
+        pods, is_removable = movable(snapshot, node.name), node.name in self._review.removable
+        if all(taint.key != TO_BE_DELETED for taint in node.taints):
+            if is_removable:
+                self._empty[node.name] = not pods
+                self._actuator.mark_to_be_deleted(node)
+        elif is_removable and not (self._empty.pop(node.name, False) and pods):
+            idle = idle_seconds(snapshot, self._settings, snapshot.pool(machine))
             why = f"{UNNEEDED} {idle / 60:.0f} min"
-            self._fleet.save(by_name[name].having(state="draining", since=snapshot.now, why=why))
+            self._fleet.save(machine.having(state="draining", since=snapshot.now, why=why))
+        else:
+            self._actuator.clean_to_be_deleted(node)
 
 
 class NodeLoop:

@@ -131,12 +131,12 @@ def review(
         last_scale_up is None or snapshot.now - last_scale_up >= snapshot.autoscaling.delay_after_add_seconds
     )
     machines = [machine for machine in snapshot.machines if _candidate(machine, snapshot)]
-    movable = {machine.name: _movable(snapshot, machine.name) for machine in machines}
+    moved = {machine.name: movable(snapshot, machine.name) for machine in machines}
     # Empty nodes first, then those that were unneeded before (kubernetes/autoscaler@1959f5f6, main.go), in
     # arbitrary order: here that of time, which does not depend on names.
     machines.sort(
         key=lambda machine: (
-            bool(movable[machine.name]),
+            bool(moved[machine.name]),
             before.unneeded.get(machine.name, math.inf),
             machine.name,
         )
@@ -145,7 +145,7 @@ def review(
     for machine in machines:
         if not _above_minimum(machine, snapshot, unneeded):
             continue
-        name, pods = machine.name, movable[machine.name]
+        name, pods = machine.name, moved[machine.name]
         idle = idle_seconds(snapshot, settings, snapshot.pool(machine))
         unused[name] = before.unused.get(name, snapshot.now)
         blocking = _blocked(snapshot, snapshot.nodes[name], pods)
@@ -187,7 +187,8 @@ def _above_minimum(machine: Machine, snapshot: ClusterSnapshot, unneeded: Mappin
     return pool is not None and billed_count(snapshot.machines, pool) - unneeded_count > pool.minimum
 
 
-def _movable(snapshot: ClusterSnapshot, node: str) -> list[Pod]:
+def movable(snapshot: ClusterSnapshot, node: str) -> list[Pod]:
+    """Return the pods that a node's removal would move."""
     return [pod for pod in snapshot.on(node) if not pod.of_node and not pod.deleting]
 
 
