@@ -297,7 +297,7 @@ def test_the_tutorial(tmp_path: Path) -> None:
                     f"{work} > log 2>&1 & run=$!",
                     "until grep -q 'step 5' log; do sleep 0.5; kill -0 $run; done",
                     reclaim,
-                    "wait $run; cat log",
+                    "wait $run || { cat log; exit 1; }; cat log",
                     after,
                     "cat results/step",
                 )
