@@ -145,7 +145,8 @@ def test_a_colleague_in_a_session(cluster: ControlPlane, start: Start) -> None:
     after its end; its creator does, but not while the colleague's terminal is open."""
     api = cluster.api
     ada = start("shell", "shared", "--idle", "20s")
-    ada.write("echo here-$((1 + 1))\n")
+    # Her process keeps the session, however slow this machine is.
+    ada.write("(until test -e $TMPDIR/left; do sleep 1; done) & echo here-$((1 + 1))\n")
     ada.read("here-2", seconds=600)
     for number in (signal.SIGHUP, None):
         bob = start("shell", "shared", user=_BOB)
@@ -158,7 +159,7 @@ def test_a_colleague_in_a_session(cluster: ControlPlane, start: Start) -> None:
     ada.write("exit\n")
     ada.read("1 other terminal is open in it, and its Job stays.")
     assert ada.end() == 0
-    bob.write("echo still-$((1 + 1)); exit\n")
+    bob.write("touch $TMPDIR/left; echo still-$((1 + 1)); exit\n")
     bob.read("still-2")
     bob.read(
         f"It is a session of {_ADA}, and its Job stays. It ends once no process of yours has run for 20 s"
