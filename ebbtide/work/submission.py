@@ -32,6 +32,8 @@ _WORKLOADS: Final = f"{API_PATH}/namespaces/{{}}/workloads"
 _PAUSE: Final = 2.0
 _SHARE: Final = 10
 """Snapshots of a large sweep take a while: they may take at most a tenth of the time."""
+_LONGEST_PAUSE: Final = 15.0
+"""Maximum time in seconds between snapshots: a single slow answer must not hide what happens meanwhile."""
 _TIMEOUT: Final = 600.0
 """Time limit in seconds for an unresponsive API server; an upgrade of the control plane takes some
 minutes."""
@@ -385,6 +387,7 @@ def follow(
     heard = time.monotonic()
     while True:
         begun = time.monotonic()
+        pause = _PAUSE
         try:
             snapshot = take_snapshot(api, name, namespace, kind)
         except ApiError as error:
@@ -395,10 +398,11 @@ def follow(
             on_timeout(explained(error))
         else:
             heard = time.monotonic()
+            pause = min(max(_PAUSE, _SHARE * (heard - begun)), _LONGEST_PAUSE)
             current = progress(snapshot, current.disrupted if current else frozenset())
             if on_pods is not None:
                 on_pods(snapshot.pods)
             on_progress(current)
             if current.over or (until_running and current.phase is Phase.RUNNING):
                 return snapshot, current
-        time.sleep(max(_PAUSE, _SHARE * (time.monotonic() - begun)))
+        time.sleep(pause)

@@ -95,8 +95,8 @@ def test_a_terminal(control_plane: ControlPlane, cloud: tuple[str, str, Profile]
 def test_an_idle_terminal(control_plane: ControlPlane, cloud: tuple[str, str, Profile], start: Start) -> None:
     """A shell that only waits for input ends after the time of --idle, and with it the Job."""
     place = process_namespace(control_plane.api, f"idle-{cloud[0]}")
-    terminal = start(place, "dev", "--idle", "20s")
-    output = terminal.read("dev has ended. No process of its user had run for 20 s (--idle).")
+    terminal = start(place, "dev", "--idle", "40s")
+    output = terminal.read("dev has ended. No process of its user had run for 40 s (--idle).")
     assert "disruption" not in output
     assert terminal.end() == 1
     gone(control_plane.api, f"/apis/batch/v1/namespaces/{place}/jobs/dev")

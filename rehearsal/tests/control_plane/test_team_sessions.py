@@ -144,7 +144,7 @@ def test_a_colleague_in_a_session(cluster: ControlPlane, start: Start) -> None:
     """A member who enters another one's session is told whose it is, and deletes it neither by leaving it nor
     after its end; its creator does, but not while the colleague's terminal is open."""
     api = cluster.api
-    ada = start("shell", "shared", "--idle", "20s")
+    ada = start("shell", "shared", "--idle", "40s")
     # Her process keeps the session, however slow this machine is.
     ada.write("(until test -e $TMPDIR/left; do sleep 1; done) & echo here-$((1 + 1))\n")
     ada.read("here-2", seconds=600)
@@ -162,7 +162,7 @@ def test_a_colleague_in_a_session(cluster: ControlPlane, start: Start) -> None:
     bob.write("touch $TMPDIR/left; echo still-$((1 + 1)); exit\n")
     bob.read("still-2")
     bob.read(
-        f"It is a session of {_ADA}, and its Job stays. It ends once no process of yours has run for 20 s"
+        f"It is a session of {_ADA}, and its Job stays. It ends once no process of yours has run for 40 s"
     )
     assert bob.end() == 0
     wait(lambda: api.get(f"{_JOBS}/shared"), lambda job: bool(condition(job, "Complete")))

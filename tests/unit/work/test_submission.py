@@ -1,5 +1,6 @@
 """Jobs handed to a cluster, without one: what cannot be reached, and what stops answering."""
 
+import itertools
 import json
 import os
 import socket
@@ -162,6 +163,23 @@ def test_silence_ends_nothing(slept: list[float]) -> None:
     ]
     assert len(slept) == 3
     assert min(slept) >= 2
+
+
+@pytest.mark.parametrize(("seconds", "pause"), [(0.1, 2.0), (0.5, 5.0), (60.0, 15.0)])
+def test_the_pause_between_snapshots(
+    monkeypatch: pytest.MonkeyPatch, slept: list[float], seconds: float, pause: float
+) -> None:
+    """Snapshots of a large sweep take a tenth of the time, and are at most 15 seconds apart; the time in
+    which the progress is shown does not count."""
+    clock = itertools.count()
+    answers = _FakeApi(*[(job(active=1), pod("a", "Running"))] * 2, (_DONE,))
+    monkeypatch.setattr(submission.time, "monotonic", lambda: seconds * next(clock))
+
+    def show(_: Progress) -> None:
+        next(clock)
+
+    submission.follow(answers, "train", "vision", show, str)
+    assert slept == [pause]
 
 
 @pytest.mark.usefixtures("slept")
