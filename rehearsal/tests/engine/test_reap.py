@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 from ebbtide.cli.entry_point import app
 from ebbtide.declaration.model import expiry
 from ebbtide.operations.stack import Stack
+from ebbtide_rehearsal.cloud.store import SLOW, InjectedFault
 from rehearsal.tests.engine.projects import Project, in_state, lifetime, project_in, time_in
 from rehearsal.tests.engine.sites import Site, kill, site_on, until
 
@@ -243,6 +244,9 @@ def test_an_interrupted_extension_is_completed(tmp_path: Path, request: pytest.F
     with contextmanager(site_on)("gke", tmp_path, request) as site:
         assert site.up()[0] == 0
         expires = _expiries(site)
+        # The update lasts until the kill, however late this test reads its output.
+        slow = InjectedFault(SLOW, "update gcp:container/nodePool:NodePool*", 1, {"seconds": 60})
+        site.store.inject(slow)
         started = site.start("extend", "--hours", "4")
         until(started, "updated: ")
         kill(started)
