@@ -324,12 +324,16 @@ def _expiry(deployment: Mapping[str, Any], resources: Sequence[Mapping[str, Any]
     return max(times or _times(parts(deployment, "resources"), STACK_TYPE, expiry.OUTPUT), default=None)
 
 
+_LABELS: Final = (("labels",), ("resourceLabels",), ("nodeConfig", "resourceLabels"), ("tags",))
+"""Paths in the inputs of a resource to its labels in the cloud."""
+
+
 def _labelled(resources: Sequence[Mapping[str, Any]]) -> Iterator[datetime]:
     """Yield the expiries in the labels and tags of the stack's own resources."""
     for resource in resources:
         if not resource.get("external") and not resource.get("delete"):
-            for key in ("labels", "resourceLabels", "tags"):
-                time = expiry.of_label(text(resource, "inputs", key, expiry.LABEL))
+            for path in _LABELS:
+                time = expiry.of_label(text(resource, "inputs", *path, expiry.LABEL))
                 if time is not None:
                     yield time
 

@@ -240,7 +240,8 @@ def test_an_extension_is_an_update(tmp_path: Path, request: pytest.FixtureReques
 
 
 def test_an_interrupted_extension_is_completed(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """A command that is killed after its first label adds no hours twice when it is run again."""
+    """A command that is killed after its first label, and after the state has the new expiry, adds no hours
+    twice when it is run again."""
     with contextmanager(site_on)("gke", tmp_path, request) as site:
         assert site.up()[0] == 0
         expires = _expiries(site)
@@ -249,6 +250,7 @@ def test_an_interrupted_extension_is_completed(tmp_path: Path, request: pytest.F
         site.store.inject(slow)
         started = site.start("extend", "--hours", "4")
         until(started, "updated: ")
+        time.sleep(2)
         kill(started)
         assert site.run("extend", "--hours", "4")[0] == 0
         assert _expiries(site) == {time + timedelta(hours=4) for time in expires}

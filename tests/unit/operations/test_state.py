@@ -140,6 +140,9 @@ def test_the_expiry_in_a_state() -> None:
     own = _resource(stash, "own", outputs={"output": "x"})
     state = read({"resources": [first, *lives, own, *labels]})
     assert state.labelled == datetime(2026, 11, 22, 20, 30, tzinfo=UTC)
+    pool = {"nodeConfig": {"resourceLabels": {"ebbtide-expires": "2026-11-22t20-15z"}}}
+    pools = [_resource("gcp:container/nodePool:NodePool", "p", inputs=pool)]
+    assert read({"resources": [*labels, *pools]}).labelled == datetime(2026, 11, 22, 20, 15, tzinfo=UTC)
     assert state.first_up == datetime(2026, 11, 22, 12, tzinfo=UTC)
     assert state.expires == datetime(2026, 11, 22, 21, tzinfo=UTC)
     begun = read({"resources": [_resource(component, "a")]})
