@@ -7,10 +7,12 @@ from ebbtide.placement.profile import Toleration
 from ebbtide.values.pod_requests import amounts
 from ebbtide_rehearsal.cloud.node_pools.machines import Machine, labels, node_group, provides
 from ebbtide_rehearsal.cloud.node_pools.scheduling import Pod
-from ebbtide_rehearsal.cloud.node_pools.snapshot import ClusterSnapshot, Node
+from ebbtide_rehearsal.cloud.node_pools.snapshot import TO_BE_DELETED, ClusterSnapshot, Node
 from ebbtide_rehearsal.cloud.pools import NodePool
 
 CLUSTER = "projects/acme/locations/us-central1/clusters/tried"
+MARK = NodeTaint(TO_BE_DELETED, "1", "NoSchedule")
+"""The taint of nodes that the autoscaler removes."""
 
 
 def a_pool(name: str = "cpu", **changes: Any) -> NodePool:

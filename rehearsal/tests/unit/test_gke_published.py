@@ -28,15 +28,14 @@ from ebbtide_rehearsal.cloud.node_pools.fleet import (
 from ebbtide_rehearsal.cloud.node_pools.loop import Autoscaler
 from ebbtide_rehearsal.cloud.node_pools.machines import put
 from ebbtide_rehearsal.cloud.node_pools.scheduling import Object, Pod
-from ebbtide_rehearsal.cloud.node_pools.snapshot import TO_BE_DELETED, ClusterSnapshot, Node
+from ebbtide_rehearsal.cloud.node_pools.snapshot import ClusterSnapshot, Node
 from ebbtide_rehearsal.cloud.pools import NodePool, register
 from ebbtide_rehearsal.cloud.store import NO_STOCK, QUOTA, Clock, InjectedFault, Store
-from rehearsal.tests.unit.node_pool import CLUSTER, a_machine, a_pod, a_pool, snapshot
+from rehearsal.tests.unit.node_pool import CLUSTER, MARK, a_machine, a_pod, a_pool, snapshot
 
 A, B = "us-central1-a", "us-central1-b"
 ZONE = "topology.kubernetes.io/zone"
 CLASS = {COMPUTE_CLASS: "tried"}
-_MARK = (NodeTaint(TO_BE_DELETED, "1", "NoSchedule"),)
 
 
 class Loop:
@@ -86,7 +85,7 @@ class Loop:
         cluster = snapshot(*self._pools, machines=tuple(self._fleet.all()), pods=pods)
         marked = {call.args[0].name for call in self.actuator.mark_to_be_deleted.call_args_list}
         nodes = {
-            name: replace(node, taints=(*node.taints, *_MARK)) if name in marked else node
+            name: replace(node, taints=(*node.taints, MARK)) if name in marked else node
             for name, node in cluster.nodes.items()
         }
         return replace(cluster, now=now, nodes=nodes, classes=self._classes)

@@ -28,11 +28,12 @@ from ebbtide_rehearsal.cloud.node_pools.scale_up import (
     scale_up,
 )
 from ebbtide_rehearsal.cloud.node_pools.scheduling import Pod, Requirement
-from ebbtide_rehearsal.cloud.node_pools.snapshot import TO_BE_DELETED, ClusterSnapshot
+from ebbtide_rehearsal.cloud.node_pools.snapshot import ClusterSnapshot
 from ebbtide_rehearsal.cloud.pools import Autoscaling, Expander, NodePool
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.unit.node_pool import (
     CLUSTER,
+    MARK,
     a_gpu_pool,
     a_machine,
     a_node,
@@ -312,7 +313,7 @@ def test_a_pod_that_comes_before_the_taint(
         autoscaler.scale_down(_beside(*at_first, now=now))
     actuator.mark_to_be_deleted.assert_called_once()
     assert [machine.state for machine in fleet.all()] == ["running"]
-    tainted = a_node(GPU, a_machine(GPU), taints=(*GPU.taints, NodeTaint(TO_BE_DELETED, "1", "NoSchedule")))
+    tainted = a_node(GPU, a_machine(GPU), taints=(*GPU.taints, MARK))
     cluster = _beside(*then, now=LATE)
     autoscaler.scale_down(replace(cluster, nodes={**cluster.nodes, tainted.name: tainted}))
     assert actuator.clean_to_be_deleted.call_count == (state == "running")

@@ -42,7 +42,6 @@ from ebbtide_rehearsal.cloud.node_pools.scale_up import (
 from ebbtide_rehearsal.cloud.node_pools.scheduling import Pod
 from ebbtide_rehearsal.cloud.node_pools.snapshot import (
     ATOMIC,
-    TO_BE_DELETED,
     ClusterSnapshot,
     Node,
     Order,
@@ -323,12 +322,12 @@ class Autoscaler:
         """Taint a node that can be removed, and in the next loop drain it if it still can be; no pod may have
         come to an empty one before its taint (kubernetes/autoscaler@1959f5f6, core/scaledown/actuation/
         actuator.go, deleteNodesAsync)."""
-        pods, is_removable = movable(snapshot, node.name), node.name in self._review.removable
-        if all(taint.key != TO_BE_DELETED for taint in node.taints):
+        is_removable = node.name in self._review.removable
+        if not node.is_to_be_deleted:
             if is_removable:
-                self._empty[node.name] = not pods
+                self._empty[node.name] = not movable(snapshot, node.name)
                 self._actuator.mark_to_be_deleted(node)
-        elif is_removable and not (self._empty.pop(node.name, False) and pods):
+        elif is_removable and not (self._empty.pop(node.name, False) and movable(snapshot, node.name)):
             idle = idle_seconds(snapshot, self._settings, snapshot.pool(machine))
             why = f"{UNNEEDED} {idle / 60:.0f} min"
             self._fleet.save(machine.having(state="draining", since=snapshot.now, why=why))

@@ -50,7 +50,12 @@ class Node:
     @property
     def is_schedulable(self) -> bool:
         """Return whether new pods can be scheduled on the node."""
-        return self.ready and not self.cordoned and all(taint.key != TO_BE_DELETED for taint in self.taints)
+        return self.ready and not self.cordoned and not self.is_to_be_deleted
+
+    @property
+    def is_to_be_deleted(self) -> bool:
+        """Return whether it has the taint of nodes that the autoscaler removes."""
+        return any(taint.key == TO_BE_DELETED for taint in self.taints)
 
     def node_info(self, pods: Sequence[Pod]) -> NodeInfo:
         """Return the node's free capacity, given the pods on it."""
