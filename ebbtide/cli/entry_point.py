@@ -52,6 +52,7 @@ from ebbtide.cli.trace import trace_export, trace_fetch
 from ebbtide.cli.up import up
 from ebbtide.cli.why import why
 from ebbtide.cli.workloads import job
+from ebbtide.operations.interrupts import is_for_interrupt
 from ebbtide.text import command_line
 
 if TYPE_CHECKING:
@@ -184,6 +185,8 @@ def _reporting(command: Callable[_P, None]) -> Callable[_P, None]:
             discard_output()
             raise typer.Exit(ExitStatus.OUTPUT_CLOSED) from None
         except Exception as error:  # noqa: BLE001 - no traceback reaches a user
+            if is_for_interrupt(error):
+                raise KeyboardInterrupt from None
             raise typer.Exit(_reported(error, command, kwargs)) from None
 
     own = inspect.signature(command)

@@ -57,6 +57,9 @@ def repeated_interrupts() -> Generator[None]:
 
     Python loses one that is raised within a callback, as of a weak reference at the end of an import
     (docs.python.org, `signal`, "Note on Signal Handlers and Exceptions").
+
+    Raises:
+        KeyboardInterrupt: the block was interrupted, also if it ended with another error for that.
     """
     if not (_is_interruptible() and hasattr(signal, "setitimer")):
         yield
@@ -72,11 +75,24 @@ def repeated_interrupts() -> Generator[None]:
     before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGALRM)}
     try:
         yield
+    except Exception as error:
+        if is_for_interrupt(error):
+            raise KeyboardInterrupt from None
+        raise
     finally:
         if interrupts.received:  # otherwise the timer may be another's
             signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def is_for_interrupt(error: Exception) -> bool:
+    """Check that an error stands for a Ctrl-C.
+
+    Python 3.11 raises a RuntimeError for one within a `__set_name__`, as of a dataclass's field during an
+    import (cpython#77757).
+    """
+    return isinstance(error.__cause__, KeyboardInterrupt)
 
 
 @contextmanager

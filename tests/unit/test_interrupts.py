@@ -56,6 +56,24 @@ def test_a_lost_interruption_is_repeated(monkeypatch: pytest.MonkeyPatch) -> Non
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_an_interruption_within_a_class_is_no_error() -> None:
+    """The RuntimeError that Python 3.11 raises for one within a `__set_name__` counts as one; other errors
+    stay."""
+    with pytest.raises(KeyboardInterrupt), repeated_interrupts():
+        _interrupt_within_a_class()
+    with pytest.raises(ValueError, match="own"), repeated_interrupts():
+        raise ValueError("own")
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+def _interrupt_within_a_class() -> None:
+    class Field:
+        def __set_name__(self, _owner: type, _name: str) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    type("Owner", (), {"field": Field()})
+
+
 def _interrupt_within_a_callback() -> None:
     referent = type("Referent", (), {})()
     reference = weakref.ref(referent, lambda _: signal.raise_signal(signal.SIGINT))

@@ -26,6 +26,15 @@ def run(*command: str | Path, stdin: str = "") -> str:
     return ended.stdout
 
 
+def shell_status(returncode: int) -> int:
+    """Return the exit status that a shell has for a process.
+
+    An interrupt within `exec` of a text, as while a dataclass is made, makes `python -m` end by the signal
+    although it was handled (CPython 3.11); a shell has 130 for both.
+    """
+    return returncode if returncode >= 0 else 128 - returncode
+
+
 class Kubectl:
     """kubectl on a control plane, as its administrator."""
 

@@ -15,6 +15,7 @@ from ebbtide.work.runs.code import DIRECTORY
 from ebbtide.work.runs.run import MANAGED_BY
 from ebbtide_rehearsal.control_plane.stages import RUNS
 from rehearsal.tests.control_plane.cluster import Object, namespace, wait
+from rehearsal.tests.control_plane.commands import shell_status
 from tests.repository import ROOT
 
 
@@ -109,4 +110,4 @@ class Terminal:
         """Return the exit status once the command has ended."""
         status = self.process.wait(300)
         os.close(self._outer)
-        return status
+        return shell_status(status)

@@ -17,7 +17,7 @@ from ebbtide.text import command_line
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.stages import EXIT_CODE, RUNS_FOR
 from rehearsal.tests.control_plane.cluster import Object, declared_node, namespace, wait
-from rehearsal.tests.control_plane.commands import Ebbtide
+from rehearsal.tests.control_plane.commands import Ebbtide, shell_status
 from tests.repository import ROOT, declaration
 
 pytestmark = pytest.mark.rehearsal
@@ -57,7 +57,7 @@ def _tell(control_plane: ControlPlane, pod: Object, **annotations: str) -> None:
 
 def _ended(started: subprocess.Popen[str]) -> tuple[int, list[str], str]:
     out, errors = started.communicate(timeout=300)
-    return started.returncode, out.splitlines(), errors
+    return shell_status(started.returncode), out.splitlines(), errors
 
 
 def test_a_job_is_followed_to_its_end(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:

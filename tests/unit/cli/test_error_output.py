@@ -131,6 +131,17 @@ def test_the_handler_raises_no_other_error(capsys: pytest.CaptureFixture[str]) -
     assert "Internal error in Ebbtide" in capsys.readouterr().err
 
 
+def test_an_interruption_is_no_bug(capsys: pytest.CaptureFixture[str]) -> None:
+    """An error that Python 3.11 raised for a Ctrl-C within a class ends a command as a Ctrl-C."""
+
+    def command() -> None:
+        raise RuntimeError from KeyboardInterrupt()
+
+    with pytest.raises(KeyboardInterrupt):
+        entry_point._reporting(command)()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    assert not capsys.readouterr().err
+
+
 def test_the_document_matches_its_schema() -> None:
     """The JSON document of errors is valid under the schema that `ebbtide schema errors` prints."""
     report = explain(DeclarationError(_FAULTS)).report
