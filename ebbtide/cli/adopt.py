@@ -9,6 +9,7 @@ import typer
 from ebbtide.cli.consoles import ExitStatus, console, screen, write
 from ebbtide.cli.options import (
     BackendStack,
+    ClusterContext,
     ConfigFile,
     Cwd,
     Documents,
@@ -35,6 +36,7 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
     *,
     from_: Documents = None,
     cluster: ExistingCluster = None,
+    context: ClusterContext = None,
     project: Annotated[
         str | None,
         typer.Option(help="Google Cloud project in which the cluster is read.", show_default=False),
@@ -100,6 +102,7 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
         root=project_path(cwd).parent,
         files=tuple(from_ or ()),
         cluster=cluster,
+        context=context,
         location=location,
         project=project,
         subscription=subscription,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from ebbtide.cli.consoles import console, say
-from ebbtide.cli.options import Documents, ExistingCluster, PoolsOnly, ResourceGroup
+from ebbtide.cli.options import ClusterContext, Documents, ExistingCluster, PoolsOnly, ResourceGroup
 from ebbtide.declaration.cloud_kind import CloudKind
 
 if TYPE_CHECKING:
@@ -55,10 +55,11 @@ def init(  # noqa: PLR0913 - an option for each answer
         bool,
         typer.Option(
             "--from-cluster",
-            help="Declare a cluster that exists, as `ebbtide adopt` does, with the next four options.",
+            help="Declare a cluster that exists, as `ebbtide adopt` does, with the next five options.",
         ),
     ] = False,
     cluster: ExistingCluster = None,
+    context: ClusterContext = None,
     from_: Documents = None,
     resource_group: ResourceGroup = None,
     pools_only: PoolsOnly = False,
@@ -88,7 +89,7 @@ def init(  # noqa: PLR0913 - an option for each answer
     With --from-cluster, the stack declares a cluster that exists, and nothing is asked. It is read with
     --project or --subscription and --cluster, or from files with --from. Nothing in the cloud is changed.
     """
-    if from_cluster or cluster or from_ or resource_group or pools_only:
+    if from_cluster or cluster or context or from_ or resource_group or pools_only:
         from ebbtide.operations.adopt import Request  # noqa: PLC0415 - loads Pulumi
 
         request = Request(
@@ -96,6 +97,7 @@ def init(  # noqa: PLR0913 - an option for each answer
             root=directory,
             files=tuple(from_ or ()),
             cluster=cluster,
+            context=context,
             location=location or None,
             project=project or None,
             subscription=subscription or None,

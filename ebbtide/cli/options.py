@@ -84,6 +84,15 @@ ExistingCluster = Annotated[
         metavar="NAME", help="The cluster; by default the only one in the files.", show_default=False
     ),
 ]
+ClusterContext = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        metavar="NAME",
+        help="Your kubeconfig's context for the cluster: Kueue's objects and the DaemonSets are read there.",
+        show_default=False,
+    ),
+]
 ResourceGroup = Annotated[
     str | None,
     typer.Option(help="Resource group of the cluster, if several have its name.", show_default=False),

@@ -2,7 +2,7 @@
 
 import tempfile
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
@@ -11,11 +11,12 @@ import yaml
 
 from ebbtide.analysis.adopting import azure, google, sources
 from ebbtide.analysis.adopting.adoption import Adoption
-from ebbtide.analysis.adopting.found import AdoptionError, Found
+from ebbtide.analysis.adopting.found import AdoptionError, Found, merged
 from ebbtide.analysis.adopting.kueue import AdoptedQueues, adopt_queues, adopted_objects
+from ebbtide.analysis.adopting.kueue_objects import COMMAND
 from ebbtide.analysis.adopting.proof import adopt
 from ebbtide.analysis.adopting.report import AdoptionReport, report
-from ebbtide.analysis.device_plugins import of_others
+from ebbtide.analysis.device_plugins import DAEMON_SETS, of_others
 from ebbtide.analysis.policy.check import check, policy_of
 from ebbtide.analysis.policy.settings import KEY, Level
 from ebbtide.analysis.preview.stack_config import StackFileError
@@ -24,7 +25,10 @@ from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.clients.clouds.connect import aks_clusters, aks_schedules, gke_clusters
 from ebbtide.clients.clouds.interfaces import CloudApiError
+from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.labels_and_taints import AGENT_POOL, NODE_POOL
 from ebbtide.declaration.project.adopt_file import (
     AdoptedResource,
     default_file,
@@ -32,12 +36,14 @@ from ebbtide.declaration.project.adopt_file import (
     write_adopt_file,
 )
 from ebbtide.declaration.project.source import DECLARATION, stack_file
-from ebbtide.text import did_you_mean, or_list
+from ebbtide.text import and_list, did_you_mean, or_list
+from ebbtide.values.kueue_api import API_VERSION, GROUP
 
 _OWNER: Final = "ebbtide-owner"
 _EXCEPTIONS: Final = "exceptions"
 _WIDTH: Final = 110
 _AS_ADOPTED: Final = "as it was when the cluster was adopted"
+_COMPUTE_CLASSES: Final = "/apis/cloud.google.com/v1/computeclasses"
 _CLOUD_FIELDS: Final = {CloudKind.GKE: google.cloud_fields, CloudKind.AKS: azure.cloud_fields}
 _LABELS: Final = {CloudKind.GKE: "resourceLabels", CloudKind.AKS: "tags"}
 
@@ -51,6 +57,7 @@ class Request:
         root: the directory of `Pulumi.yaml`.
         files: documents to read; empty to read the cluster itself.
         cluster: the cluster's name; None for the only one in the files.
+        context: the kubeconfig's context in which objects in the cluster are read; None for the files' alone.
         location: its zone or region; None for any.
         project: its project on Google Cloud, with which it is read.
         subscription: its subscription on Azure, with which it is read.
@@ -64,6 +71,7 @@ class Request:
     root: Path
     files: Sequence[Path] = ()
     cluster: str | None = None
+    context: str | None = None
     location: str | None = None
     project: str | None = None
     subscription: str | None = None
@@ -131,6 +139,8 @@ def find(request: Request) -> Found:
         found = sources.one_cluster(
             found, request.cluster, location=request.location, resource_group=request.resource_group
         )
+        if request.context:
+            found = merged([found, _in_cluster(request.context, found)])
     except AdoptionError as error:
         faults.append(str(error))
     if faults:
@@ -254,6 +264,68 @@ def _live_on_aks(subscription: str, name: str, group: str | None) -> Found:
     found = azure.read([*chosen, *schedules], subscription)
     assert found is not None  # noqa: S101 - the API lists clusters
     return found
+
+
+def _in_cluster(context: str, found: Found) -> Found:
+    """Read Kueue's objects, GKE's ComputeClasses and the DaemonSets in a cluster.
+
+    Args:
+        context: the kubeconfig's context.
+        found: the cluster with its pools.
+
+    Raises:
+        AdoptionError: they cannot be read, or the context is of another cluster: none of its nodes is of a
+            pool that was found.
+        ApiError: the API server does not answer.
+    """
+    api = Api.of_user(context)
+    try:
+        pools = _pools_of_nodes(api)
+        items = list(_objects(api))
+    except ApiError as error:
+        if error.forbidden:
+            raise AdoptionError(
+                f"{error} Or let the cluster's owner run `{COMMAND}`, and name the file with --from instead "
+                "of --context."
+            ) from error
+        raise
+    known = {pool.name for pool in found.pools} | {part.name.removeprefix("pool ") for part in found.left_out}
+    if pools and not pools & known:
+        (cluster,) = found.clusters
+        raise AdoptionError(
+            f"Context {context} is of another cluster than {cluster.name}: its nodes are of "
+            f"{and_list(sorted(pools))}. Name the context of {cluster.name}."
+        )
+    return sources.read_objects({"items": items}, f"context {context}") or Found()
+
+
+def _pools_of_nodes(api: Api) -> set[str]:
+    """Return the names of the node pools of a cluster's nodes; none if nodes must not be listed."""
+    try:
+        nodes = api.items("/api/v1/nodes")
+    except ApiError as error:
+        if error.forbidden:
+            return set()
+        raise
+    labels = (part(item, "metadata", "labels") for item in nodes)
+    return {str(item[key]) for item in labels for key in (NODE_POOL, AGENT_POOL) if key in item}
+
+
+def _objects(api: Api) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects in a cluster that an adoption reads: Kueue's but Workloads, each kind in one version,
+    ComputeClasses and DaemonSets."""
+    group = api.find(f"/apis/{GROUP}") or {}
+    versions = [text(item, "groupVersion") for item in parts(group, "versions")]
+    kinds: dict[str, str] = {}
+    for version in sorted(versions, key=lambda version: version != API_VERSION):
+        for resource in parts(api.get(f"/apis/{version}"), "resources"):
+            if "list" in resource["verbs"] and resource["kind"] != "Workload":
+                kinds.setdefault(resource["kind"], f"/apis/{version}/{resource['name']}")
+    for path in kinds.values():
+        yield from api.items(path)
+    yield from (api.find(_COMPUTE_CLASSES) or {}).get("items") or ()
+    daemon_sets = api.get(DAEMON_SETS)
+    yield from ({**item, "apiVersion": "apps/v1", "kind": "DaemonSet"} for item in daemon_sets["items"])
 
 
 def _named(name: str, listed: Sequence[Mapping[str, Any]], place: str) -> list[Mapping[str, Any]]:

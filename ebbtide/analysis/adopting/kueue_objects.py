@@ -10,12 +10,13 @@ from typing import Any, Final, cast
 from ebbtide.analysis.adopting.found import AdoptionError, LeftOut
 from ebbtide.clients.kubernetes.objects import part
 from ebbtide.values import quantities
-from ebbtide.values.kueue_api import API_VERSION, Manifest, of_kind
+from ebbtide.values.kueue_api import API_VERSION, GROUP, Manifest, of_kind
 
-_GROUP: Final = API_VERSION.partition("/")[0]
-_VERSIONS: Final = (API_VERSION, f"{_GROUP}/v1beta1", f"{_GROUP}/v1alpha1")
+_VERSIONS: Final = (API_VERSION, f"{GROUP}/v1beta1", f"{GROUP}/v1alpha1")
 _COMPUTE_CLASS: Final = "cloud.google.com/v1"
 
+COMMAND: Final = "kubectl get resourceflavors,clusterqueues,localqueues -A -o json"
+"""Writes a document of Kueue's objects."""
 AKS_PREFIX: Final = "aks-"
 """Prefix of the objects that AKS' managed Kueue generates, and that it reserves (azure-aks-docs, 2026-11)."""
 
@@ -65,7 +66,7 @@ def kueue_objects(document: object, file: str) -> tuple[Manifest, ...]:
         for item in cast("Sequence[object]", items)
         if isinstance(item, Mapping) and _is_read(cast("Manifest", item))
     ]
-    if not any(_group(item) == _GROUP for item in found):
+    if not any(_group(item) == GROUP for item in found):
         return ()
     return tuple(_converted(item, file) for item in found)
 
@@ -75,7 +76,7 @@ def _group(item: Manifest) -> str:
 
 
 def _is_read(item: Manifest) -> bool:
-    return _group(item) == _GROUP or (item.get("apiVersion"), item.get("kind")) == (
+    return _group(item) == GROUP or (item.get("apiVersion"), item.get("kind")) == (
         _COMPUTE_CLASS,
         "ComputeClass",
     )
@@ -91,7 +92,7 @@ def _converted(item: Manifest, file: str) -> Manifest:
     is_namespaced = kind == "LocalQueue"
     if not kind or not name or (is_namespaced and not part(item, "metadata").get("namespace")):
         raise AdoptionError(
-            f"{file}: an object of {_GROUP} has no kind, name or namespace. Write the file again, with "
+            f"{file}: an object of {GROUP} has no kind, name or namespace. Write the file again, with "
             "kubectl get … --output json."
         )
     if version == _COMPUTE_CLASS:
@@ -212,7 +213,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "spec.retryStrategy.backoffLimitCount": 3,
     "spec.retryStrategy.backoffBaseSeconds": 60,
     "spec.retryStrategy.backoffMaxSeconds": 1800,
-    "spec.parameters.apiGroup": _GROUP,
+    "spec.parameters.apiGroup": GROUP,
 }
 """Defaults that the API server fills in (Kueue 0.19.2, CustomResourceDefinitions)."""
 

@@ -23,6 +23,7 @@ from ebbtide.analysis.adopting.adoption import (
 )
 from ebbtide.analysis.adopting.declaration import Fields
 from ebbtide.analysis.adopting.found import CLUSTERS, POOLS, AdoptionError, Found, FoundResource, LeftOut
+from ebbtide.analysis.adopting.kueue_objects import COMMAND
 from ebbtide.analysis.providers.changes import FieldChange
 from ebbtide.analysis.providers.property_path import plain_path
 from ebbtide.analysis.reading import aks, gke
@@ -219,19 +220,14 @@ def _draft(found: Found, top: Fields, cloud: Fields, *, pools_only: bool, with_q
 
 
 _OF_OWNER: Final = "It is part of the cluster, and stays with the cluster's owner."
-
-
 _WITHOUT_KUEUE: Final = (
     "Its nodes are queued, and the stack would install Kueue for it. If the cluster has Kueue, add its "
-    "objects with --from: `kubectl get resourceflavors,clusterqueues,localqueues -A -o json`."
+    f"objects with --context, or with --from: `{COMMAND}`."
 )
-
 _WITHOUT_QUEUES: Final = (
     "Its nodes are queued, and need a queue of the stack, which no ClusterQueue of the cluster becomes."
 )
-
 _WITH_KUEUE: Final = "It has a Kueue of its owner's, and a stack installs Kueue on a whole cluster itself."
-
 _GKE_MANAGED: Final = "components.gke.io/gke-managed-components"
 """A taint that GKE's own pods tolerate (GKE docs, isolate-workloads-dedicated-nodes, 2026)."""
 

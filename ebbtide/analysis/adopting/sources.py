@@ -64,7 +64,7 @@ def _read(path: Path) -> Found:
             or azure.read(document, file)
             or terraform.read(document, file)
             or terraform.read_pulumi(document, text, file)
-            or _read_kubernetes(document, file)
+            or read_objects(document, file)
         )
     except (AttributeError, KeyError, TypeError) as error:
         raise AdoptionError(
@@ -78,9 +78,17 @@ def _read(path: Path) -> Found:
     return found
 
 
-def _read_kubernetes(document: object, file: str) -> Found | None:
-    """Return the objects in a document of Kubernetes; None if it has none that are read."""
-    queues, daemon_sets = kueue.read(document, file), daemon_sets_of(document)
+def read_objects(document: object, source: str) -> Found | None:
+    """Return the objects in a document of Kubernetes; None if it has none that are read.
+
+    Args:
+        document: a List, or one object, as `kubectl get --output json` prints it.
+        source: the file or the kubeconfig's context that it is from, for messages.
+
+    Raises:
+        AdoptionError: an object of Kueue's cannot be read.
+    """
+    queues, daemon_sets = kueue.read(document, source), daemon_sets_of(document)
     return replace(queues or Found(), daemon_sets=daemon_sets) if queues or daemon_sets else None
 
 
