@@ -21,10 +21,10 @@ from ebbtide.cli.options import (
     stack_files,
     stack_name,
 )
-from ebbtide.text import command_line, several
+from ebbtide.text import and_list, command_line, several
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from rich.console import Console
 
@@ -88,10 +88,24 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
     confirm, or the engine failed.
     """
     if into_state or undo:
-        if format_ is PreviewFormat.JSON:
-            from ebbtide.analysis.adopting.found import AdoptionError  # noqa: PLC0415
-
-            raise AdoptionError("--into-state and --undo print no document. Omit --format.")
+        _check_alone(
+            {
+                "--into-state": into_state and undo,
+                "--from": from_,
+                "--cluster": cluster,
+                "--context": context,
+                "--project": project,
+                "--subscription": subscription,
+                "--resource-group": resource_group,
+                "--location": location,
+                "--owner": owner,
+                "--pools-only": pools_only,
+                "--overwrite": overwrite,
+                "--format": format_ is PreviewFormat.JSON,
+                "--out": out,
+            },
+            "--undo" if undo else "--into-state",
+        )
         _change_state(stack, config_file, cwd, undo=undo, yes=yes)
         return
     from ebbtide.analysis.preview.stack_files import project_path  # noqa: PLC0415
@@ -122,6 +136,21 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
         output.print(f"Written: {names}. Nothing in the cloud has changed.", soft_wrap=True)
         output.print(
             f"See the changes of the first update: {command_line()} preview {request.stack}", soft_wrap=True
+        )
+
+
+def _check_alone(others: "Mapping[str, object]", option: str) -> None:
+    """Refuse options that a change of the state ignores.
+
+    Raises:
+        AdoptionError: some are given.
+    """
+    from ebbtide.analysis.adopting.found import AdoptionError  # noqa: PLC0415
+
+    if given := [name for name, value in others.items() if value]:
+        raise AdoptionError(
+            f"{option} reads no cluster and prints no document: it takes the stack's files. Omit "
+            f"{and_list(given)}."
         )
 
 

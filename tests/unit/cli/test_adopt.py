@@ -75,7 +75,14 @@ def test_the_adoption_is_a_document(project: Path) -> None:
     done = CliRunner().invoke(app, ["adopt", *words])
     assert done.exit_code == 2
     assert "exists already" in str(json.loads(done.stdout)["errors"])
-    assert "print no document" in _adopt("shared", "--undo", "--format", "json", status=2)
+
+
+def test_a_change_of_the_state_takes_the_files_alone(project: Path) -> None:
+    """Options of the reading are refused with --into-state and --undo, and so are both together."""
+    words = ("--from", "cluster.json", "--overwrite", "--format", "json")
+    assert "Omit --from, --overwrite and --format." in _adopt("shared", "--into-state", *words, status=2)
+    assert "Omit --into-state." in _adopt("shared", "--into-state", "--undo", status=2)
+    assert not (project / "Pulumi.shared.yaml").exists()
 
 
 def test_an_aks_cluster_becomes_a_stack(project: Path) -> None:
