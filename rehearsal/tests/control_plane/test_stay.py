@@ -266,7 +266,7 @@ def test_the_page_about_adopting(tmp_path: Path) -> None:
             status, output = rehearsal.run(line)
             assert status == 0, f"{line}\n{output}"
             printed += output
-        assert printed.count("Written: Pulumi.") == 2, printed
+        assert printed.count("Written: Pulumi.") == 3, printed
         assert "The state has 3 adopted resources; none of them was changed." in printed
         assert "Stack shared matches its declaration." in printed
         assert {item.id for item in store.resources("gcp")} == before
