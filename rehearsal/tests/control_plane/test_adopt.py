@@ -76,10 +76,10 @@ class _Project:
         document = cluster("lab", "us-central1-a", [pool("admin", "e2-standard-4"), *pools])
         (self.directory / "cluster.json").write_text(json.dumps(document))
 
-    def adopt(self, kubeconfig: Path, stack: str, *words: str) -> subprocess.CompletedProcess[str]:
-        """Adopt the cluster, as the user of a kubeconfig."""
+    def run(self, kubeconfig: Path, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command on the described cluster, as the user of a kubeconfig."""
         return subprocess.run(
-            [sys.executable, "-m", "ebbtide", "adopt", stack, "--from", "cluster.json", *words],
+            [sys.executable, "-m", "ebbtide", *words, "--from", "cluster.json"],
             cwd=self.directory,
             env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "KUBECONFIG": str(kubeconfig)},
             capture_output=True,
@@ -89,7 +89,7 @@ class _Project:
 
     def refusal(self, kubeconfig: Path) -> str:
         """Return the message of a refused adoption, which has written nothing."""
-        done = self.adopt(kubeconfig, "shared", "--context", _CONTEXT)
+        done = self.run(kubeconfig, "adopt", "shared", "--context", _CONTEXT)
         assert (done.returncode, done.stdout) == (2, ""), done
         assert not (self.directory / "Pulumi.shared.yaml").exists()
         return done.stderr
@@ -112,13 +112,14 @@ def project(tmp_path: Path) -> _Project:
 
 
 def test_objects_of_a_context(project: _Project, kubeconfig: Path, tools: ControlPlaneTools) -> None:
-    """The declaration and the file of resources are those of a file that kubectl has written."""
+    """The declaration and the file of resources are those of a file that kubectl has written, also in a new
+    project."""
     kubectl = (tools.path("kubectl"), "--kubeconfig", kubeconfig, "get", "-A", "-o", "json")
     (project.directory / "queues.json").write_text(run(*kubectl, "resourceflavors,clusterqueues,localqueues"))
     (project.directory / "plugins.json").write_text(run(*kubectl, "daemonsets"))
-    live = project.adopt(kubeconfig, "live", "--context", _CONTEXT)
+    live = project.run(kubeconfig, "adopt", "live", "--context", _CONTEXT)
     assert live.returncode == 0, live.stderr
-    filed = project.adopt(kubeconfig, "filed", "--from", "queues.json", "--from", "plugins.json")
+    filed = project.run(kubeconfig, "adopt", "filed", "--from", "queues.json", "--from", "plugins.json")
     assert filed.returncode == 0, filed.stderr
     assert live.stdout.replace("live", "filed") == filed.stdout
     assert "DaemonSet plugin in research would run on the nodes of pool t4, beside GKE's" in live.stdout
@@ -129,6 +130,9 @@ def test_objects_of_a_context(project: _Project, kubeconfig: Path, tools: Contro
     assert "name: batch" in declared
     assert "research/batch" in adopted
     assert (declared.replace("live", "filed"), adopted) == (other, same)
+    made = project.run(kubeconfig, "init", "made", "--from-cluster", "--context", _CONTEXT)
+    assert made.returncode == 0, made.stderr
+    assert "research/batch" in (project.directory / "made" / "adopt.dev.json").read_text()
 
 
 def test_a_context_of_another_cluster(project: _Project, kubeconfig: Path) -> None:
