@@ -3,10 +3,10 @@ already are named.
 
 Names of resources follow from the declaration. Besides, the labels of each, or of the resource that it is
 part of, must name the stack's cluster and team; service accounts have none. Kubernetes objects are those in
-namespaces that are labelled with their team.
+namespaces that are labelled with their team, and Kueue's if a queue of such a namespace submits to them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ebbtide.analysis.recording.recording import Recording, Resource, urn_name
@@ -22,7 +22,7 @@ from ebbtide.operations.unowned import Others
 from ebbtide.operations.up import Update
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.placement.profile_sources import CONFIG_MAP, KEY, OUTPUT
-from ebbtide.values.kueue_api import object_path
+from ebbtide.values.kueue_api import GROUP, object_path
 
 _TYPES: Final = {
     "gcp:artifactregistry/repository:Repository",
@@ -48,7 +48,9 @@ _PROFILE: Final = f"{_KUBERNETES}core/v1:ConfigMap"
 _POLICY: Final = f"{_KUBERNETES}admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
 """Prefix of the types of the policies for members, which have the cluster in their names instead of a
 namespace."""
+_KUEUE: Final = f"{_KUBERNETES}{GROUP}/"
 _ROLE_ASSIGNMENT: Final = "azure-native:authorization:RoleAssignment"
+_SUBMITS_TO: Final = ("spec", "clusterQueue")
 _RESOURCES: Final = ("deployment", "resources")
 
 
@@ -133,14 +135,16 @@ def _account(item: Resource) -> Account:
 def _objects(
     update: Update, recording: Recording, new: Sequence[Resource], states: Sequence[Mapping[str, Any]]
 ) -> list[Resource]:
-    """Return the Kubernetes objects of teams that the program would create and that exist."""
+    """Return the Kubernetes objects of teams, and of their queues, that the program would create and that
+    exist."""
     tenants = {
         item.parent: (text(item.inputs, "metadata", "name"), text(item.inputs, "metadata", "labels", _LABEL))
         for item in recording
         if item.type.startswith(_NAMESPACE) and state.TENANT in item.urn
     }
     objects = [item for item in new if item.parent in tenants and not item.type.endswith("Patch")]
-    if not objects:
+    queueing = [item for item in new if item.type.startswith(_KUEUE)]
+    if not (objects or queueing):
         return []
     policies = [item for item in new if item.type.startswith(_POLICY)]
     unknown = "existing namespaces are unknown"
@@ -157,9 +161,20 @@ def _objects(
             }
             wanted = [item for item in objects if item.parent in ours]
             wanted += policies if wanted else ()
-            return [item for item in wanted if api.find(object_path(item.type, str(item.id)))]
+            found = [item for item in wanted if api.find(object_path(item.type, str(item.id)))]
+            return found + _queueing(api, queueing, {tenants[tenant][0] for tenant in ours})
     except (OperationError, ProfileError):
         return []
+
+
+def _queueing(api: Api, created: Sequence[Resource], namespaces: Collection[str]) -> list[Resource]:
+    """Return Kueue's objects that exist, if a queue of these namespaces submits to one of the program's: two
+    stacks with queues on one cluster are refused, so that the others are of the same stack."""
+    own = [item for item in created if text(item.inputs, "metadata", "namespace") in ("", *namespaces)]
+    pairs = [(item, api.find(object_path(item.type, str(item.id)))) for item in own]
+    found = [(item, existing) for item, existing in pairs if existing]
+    is_ours = any(text(item.inputs, *_SUBMITS_TO) == text(it, *_SUBMITS_TO) != "" for item, it in found)
+    return [item for item, _ in found] if is_ours else []
 
 
 def _is_labelled(api: Api, namespace: str, team: str) -> bool:

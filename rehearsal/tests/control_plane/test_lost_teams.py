@@ -31,15 +31,20 @@ _VOLUMES: Final = {"gke": "filestore", "aks": "azure-files"}
 
 
 def _declared(cloud: str) -> Declaration:
-    """Return a pool and a team with all kinds of storage on an existing cluster."""
+    """Return a pool, a team with all kinds of storage and, on GKE, its queue, on an existing cluster."""
     volume = {"kind": _VOLUMES[cloud]}
-    team = {"name": "research", "bucket": {}, "registry": {}, "volume": volume, "requireQueue": False}
+    team: Declaration = {"name": "research", "bucket": {}, "registry": {}, "volume": volume}
+    queues: Declaration = {
+        "gke": {"queues": [{"name": "cpu", "pools": ["cpu"]}], "addons": {"kueue": {"existing": True}}},
+        "aks": {},
+    }
     return {
         "name": "added",
         "owner": "rehearsal",
         "cloud": {**_CLOUDS[cloud], "existing": {"name": "shared"}},
         "pools": [{"name": "cpu", "machine": _MACHINES[cloud], "nodes": {"max": 1}}],
-        "teams": [team],
+        "teams": [team if queues[cloud] else {**team, "requireQueue": False}],
+        **queues[cloud],
     }
 
 

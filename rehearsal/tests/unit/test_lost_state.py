@@ -51,7 +51,7 @@ class _Project:
     Attributes:
         recording: its program.
         objects: the objects in its cluster, by path.
-        teams: the resources of its teams.
+        teams: the resources of its teams, and Kueue's objects.
     """
 
     def __init__(self, root: Path, clouds: RestClouds, declared: Declaration) -> None:
@@ -62,7 +62,7 @@ class _Project:
             {"name": "vision", "bucket": {}, "namespace": {"name": "shared", "create": False}},
         ]
         declared["pools"] = [pool(declared, name) for name in ("system", "cpu")]
-        declared["queues"] = []
+        declared["queues"] = [{"name": "cpu", "pools": ["cpu"]}]
         (root / "Pulumi.yaml").write_text("{name: ebbtide, runtime: python}\n")
         (root / "Pulumi.dev.yaml").write_text(yaml.safe_dump({"config": {"ebbtide:cluster": declared}}))
         self.root, self._clouds = root, clouds
@@ -72,7 +72,7 @@ class _Project:
             item
             for item in self.recording
             if item.custom and not item.read and not item.type.endswith(_GRANTS)
-            if any(f"-team-{name}" in item.name for name in ("research", "vision"))
+            if any(f"-team-{name}" in item.name for name in ("research", "vision")) or ":kueue" in item.type
         ]
         self.objects: dict[str, Any] = {}
         for item in self.teams:
@@ -82,7 +82,7 @@ class _Project:
             else:
                 cloud = "gcp" if item.type.startswith("gcp:") else "azure-native"
                 clouds.store.put(Resource(cloud, str(item.id), item.type, inputs=dict(item.inputs)))
-        write_adopt_file(self.file, [AdoptedResource("gcp:container/nodePool:NodePool", "train-cpu", "cpu")])
+        write_adopt_file(self.file, [AdoptedResource("gcp:container/nodePool:NodePool", "train-cpu", "p")])
 
     def find(self, path: str) -> Any:
         """Return an object in the cluster; None if it does not exist."""
@@ -97,7 +97,7 @@ class _Project:
         """Find the resources of teams, and return their ids."""
         update = Update(cast("Stack", _Stack()), read_stack(self.root, "dev"), Console(file=io.StringIO()))
         find_teams(update, self.recording, lambda: others)
-        return {item.id for item in read_adopt_file(self.file)} - {"cpu"}
+        return {item.id for item in read_adopt_file(self.file)} - {"p"}
 
 
 @pytest.fixture(params=["gke", "aks"])
@@ -118,7 +118,7 @@ def test_the_resources_of_teams_are_found(project: _Project) -> None:
     object is none of them."""
     expected = {str(item.id) for item in project.teams if not item.type.endswith("Patch")}
     assert project.found() == expected
-    assert {"research", "research/worker", "shared/worker"} <= expected
+    assert {"research", "research/worker", "shared/worker", "research/cpu", "train"} <= expected
 
 
 def test_resources_with_other_labels_are_not_adopted(project: _Project) -> None:
@@ -132,10 +132,21 @@ def test_resources_with_other_labels_are_not_adopted(project: _Project) -> None:
         project.label(str(item.id), **labels)
     project.objects["/api/v1/namespaces/research"]["metadata"]["labels"]["ebbtide.dev/team"] = "other"
     (tenant,) = {item.parent for item in project.teams if item.id == "research/worker"}
-    foreign = {str(item.id) for item in project.teams if item.parent == tenant}
+    foreign = {str(item.id) for item in project.teams if item.parent == tenant} | {"research/cpu"}
     assert "train-research-shared" in foreign
     stored = tuple(str(item.id) for item in storage)
     assert project.found() == {id_ for id_ in everything - foreign if not id_.startswith(stored)}
+
+
+def test_queues_of_others_are_not_adopted(project: _Project) -> None:
+    """Kueue's objects stay as they are unless a queue of a team submits to one of them."""
+    queueing = {str(item.id) for item in project.teams if ":kueue" in item.type}
+    everything = project.found()
+    write_adopt_file(project.file, [])
+    for path, item in project.objects.items():
+        if "/localqueues/" in path:
+            item["spec"]["clusterQueue"] = "theirs"
+    assert project.found() == everything - queueing
 
 
 @pytest.mark.parametrize("unreadable", [None, "", "{"])
