@@ -137,7 +137,7 @@ def test_a_second_terminal(
     first.read("open-2")
     job = f"/apis/batch/v1/namespaces/{place}/jobs/dev"
     control_plane.api.patch(job, {"metadata": {"annotations": {PARAMETERS: "no JSON"}}})
-    for how, status in (("exit", 0), ("SIGHUP", 129), ("SIGTERM", 143), ("SIGKILL", -9)):
+    for how, status in (("exit", 0), ("SIGHUP", 129), ("SIGTERM", 143), ("SIGKILL", 137)):
         second = start(place, "dev")
         second.read("dev is your session, and keeps its own pool, image and code")
         second.write("echo second-$((1 + 1))\n")
