@@ -156,7 +156,7 @@ def root(
 ) -> None:
     """ML clusters on GKE and AKS from one declaration.
 
-    Only `quota`, `prices`, `adopt` but from files, `doctor`, `up`, `status`, `sleep`, `wake`, `extend`,
+    Only `quota`, `prices`, `adopt` unless from files, `doctor`, `up`, `status`, `sleep`, `wake`, `extend`,
     `reap`, `destroy`, `follow`, `jobs`, `logs`, `cp`, `why`, `cancel`, `rerun`, `run`, `shell`, `notebook`,
     `cost`, `trace export`, --submit and --when need access to a backend, a cloud or a cluster.
     """

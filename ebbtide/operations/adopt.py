@@ -289,7 +289,7 @@ def _in_cluster(context: str, found: Found) -> Found:
                 "of --context."
             ) from error
         raise
-    known = {pool.name for pool in found.pools} | {part.name.removeprefix("pool ") for part in found.left_out}
+    known = {pool.name for pool in found.pools} | {it.name.removeprefix("pool ") for it in found.left_out}
     if pools and not pools & known:
         (cluster,) = found.clusters
         raise AdoptionError(
@@ -324,8 +324,8 @@ def _objects(api: Api) -> Iterator[Mapping[str, Any]]:
     for path in kinds.values():
         yield from api.items(path)
     yield from (api.find(_COMPUTE_CLASSES) or {}).get("items") or ()
-    daemon_sets = api.get(DAEMON_SETS)
-    yield from ({**item, "apiVersion": "apps/v1", "kind": "DaemonSet"} for item in daemon_sets["items"])
+    # Items of a list have no kind, other than those of custom kinds.
+    yield from ({**item, "apiVersion": "apps/v1", "kind": "DaemonSet"} for item in api.items(DAEMON_SETS))
 
 
 def _named(name: str, listed: Sequence[Mapping[str, Any]], place: str) -> list[Mapping[str, Any]]:
