@@ -13,7 +13,7 @@ from ebbtide.analysis.adopting import azure, google, sources
 from ebbtide.analysis.adopting.adoption import Adoption
 from ebbtide.analysis.adopting.found import AdoptionError, Found, merged
 from ebbtide.analysis.adopting.kueue import AdoptedQueues, adopt_queues, adopted_objects
-from ebbtide.analysis.adopting.kueue_objects import COMMAND
+from ebbtide.analysis.adopting.kueue_objects import COMMAND, COMPUTE_CLASS_VERSION
 from ebbtide.analysis.adopting.proof import adopt
 from ebbtide.analysis.adopting.report import AdoptionReport, report
 from ebbtide.analysis.device_plugins import DAEMON_SETS, of_others
@@ -43,7 +43,6 @@ _OWNER: Final = "ebbtide-owner"
 _EXCEPTIONS: Final = "exceptions"
 _WIDTH: Final = 110
 _AS_ADOPTED: Final = "as it was when the cluster was adopted"
-_COMPUTE_CLASSES: Final = "/apis/cloud.google.com/v1/computeclasses"
 _CLOUD_FIELDS: Final = {CloudKind.GKE: google.cloud_fields, CloudKind.AKS: azure.cloud_fields}
 _LABELS: Final = {CloudKind.GKE: "resourceLabels", CloudKind.AKS: "tags"}
 
@@ -279,8 +278,15 @@ def _in_cluster(context: str, found: Found) -> Found:
         ApiError: the API server does not answer.
     """
     api = Api.of_user(context)
+    pools = _pools_of_nodes(api)
+    known = {pool.name for pool in found.pools} | {it.name.removeprefix("pool ") for it in found.left_out}
+    if pools and not pools & known:
+        (cluster,) = found.clusters
+        raise AdoptionError(
+            f"Context {context} is of another cluster than {cluster.name}: its nodes are of "
+            f"{and_list(sorted(pools))}. Name the context of {cluster.name}."
+        )
     try:
-        pools = _pools_of_nodes(api)
         items = list(_objects(api))
     except ApiError as error:
         if error.forbidden:
@@ -289,13 +295,6 @@ def _in_cluster(context: str, found: Found) -> Found:
                 "of --context."
             ) from error
         raise
-    known = {pool.name for pool in found.pools} | {it.name.removeprefix("pool ") for it in found.left_out}
-    if pools and not pools & known:
-        (cluster,) = found.clusters
-        raise AdoptionError(
-            f"Context {context} is of another cluster than {cluster.name}: its nodes are of "
-            f"{and_list(sorted(pools))}. Name the context of {cluster.name}."
-        )
     return sources.read_objects({"items": items}, f"context {context}") or Found()
 
 
@@ -323,7 +322,7 @@ def _objects(api: Api) -> Iterator[Mapping[str, Any]]:
                 kinds.setdefault(resource["kind"], f"/apis/{version}/{resource['name']}")
     for path in kinds.values():
         yield from api.items(path)
-    yield from (api.find(_COMPUTE_CLASSES) or {}).get("items") or ()
+    yield from (api.find(f"/apis/{COMPUTE_CLASS_VERSION}/computeclasses") or {}).get("items") or ()
     # Items of a list have no kind, other than those of custom kinds.
     yield from ({**item, "apiVersion": "apps/v1", "kind": "DaemonSet"} for item in api.items(DAEMON_SETS))
 

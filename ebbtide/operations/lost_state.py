@@ -22,7 +22,7 @@ from ebbtide.operations.unowned import Others
 from ebbtide.operations.up import Update
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.placement.profile_sources import CONFIG_MAP, KEY, OUTPUT
-from ebbtide.values.kueue_api import GROUP, object_path
+from ebbtide.values.kueue_api import TYPES, object_path
 
 _TYPES: Final = {
     "gcp:artifactregistry/repository:Repository",
@@ -48,7 +48,6 @@ _PROFILE: Final = f"{_KUBERNETES}core/v1:ConfigMap"
 _POLICY: Final = f"{_KUBERNETES}admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
 """Prefix of the types of the policies for members, which have the cluster in their names instead of a
 namespace."""
-_KUEUE: Final = f"{_KUBERNETES}{GROUP}/"
 _ROLE_ASSIGNMENT: Final = "azure-native:authorization:RoleAssignment"
 _SUBMITS_TO: Final = ("spec", "clusterQueue")
 _RESOURCES: Final = ("deployment", "resources")
@@ -143,7 +142,7 @@ def _objects(
         if item.type.startswith(_NAMESPACE) and state.TENANT in item.urn
     }
     objects = [item for item in new if item.parent in tenants and not item.type.endswith("Patch")]
-    queueing = [item for item in new if item.type.startswith(_KUEUE)]
+    queueing = [item for item in new if item.type.startswith(TYPES)]
     if not (objects or queueing):
         return []
     policies = [item for item in new if item.type.startswith(_POLICY)]
@@ -161,7 +160,7 @@ def _objects(
             }
             wanted = [item for item in objects if item.parent in ours]
             wanted += policies if wanted else ()
-            found = [item for item in wanted if api.find(object_path(item.type, str(item.id)))]
+            found = [item for item in wanted if _find(api, item)]
             return found + _queueing(api, queueing, {tenants[tenant][0] for tenant in ours})
     except (OperationError, ProfileError):
         return []
@@ -171,10 +170,14 @@ def _queueing(api: Api, created: Sequence[Resource], namespaces: Collection[str]
     """Return Kueue's objects that exist, if a queue of these namespaces submits to one of the program's: two
     stacks with queues on one cluster are refused, so that the others are of the same stack."""
     own = [item for item in created if text(item.inputs, "metadata", "namespace") in ("", *namespaces)]
-    pairs = [(item, api.find(object_path(item.type, str(item.id)))) for item in own]
-    found = [(item, existing) for item, existing in pairs if existing]
+    found = [(item, existing) for item in own if (existing := _find(api, item))]
     is_ours = any(text(item.inputs, *_SUBMITS_TO) == text(it, *_SUBMITS_TO) != "" for item, it in found)
     return [item for item, _ in found] if is_ours else []
+
+
+def _find(api: Api, item: Resource) -> Mapping[str, Any] | None:
+    """Return the object that a resource would be; None if it does not exist."""
+    return api.find(object_path(item.type, str(item.id)))
 
 
 def _is_labelled(api: Api, namespace: str, team: str) -> bool:

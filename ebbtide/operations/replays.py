@@ -20,6 +20,7 @@ from ebbtide.placement.profile import PoolProfile, Profile
 from ebbtide.placement.profile_sources import is_profile_text
 from ebbtide.text import and_list, several
 from ebbtide.values import durations
+from ebbtide.values.kueue_api import TYPES
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from kueue_replay.report import ColumnReport, ReplayReport
     from kueue_replay.scheduler import Schedulers
 
-_KUEUE: Final = "kubernetes:kueue.x-k8s.io/"
 _NAMESPACE: Final = "kubernetes:core/v1:Namespace"
 _CHART: Final = "kubernetes:helm.sh/v4:Chart"
 _ALL_NODES: Final = 10**6
@@ -64,7 +64,7 @@ def recorded_cluster(name: str, recording: Recording) -> dict[str, Any]:
     cluster: dict[str, Any] = {
         "name": name,
         "pools": [_recorded_pool(pool, profiles[pool.name]) for pool in pools if pool.name in profiles],
-        "objects": [dict(resource.inputs) for resource in recording if resource.type.startswith(_KUEUE)],
+        "objects": [dict(resource.inputs) for resource in recording if resource.type.startswith(TYPES)],
         "namespaces": {
             metadata["name"]: metadata.get("labels", {})
             for metadata in (

@@ -6,6 +6,8 @@ from typing import Any, Final, TypeAlias
 API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
 API_PATH: Final = f"/apis/{API_VERSION}"
 GROUP: Final = API_VERSION.partition("/")[0]
+TYPES: Final = f"kubernetes:{GROUP}/"
+"""Prefix of the provider's types of Kueue's objects."""
 CONFIGURATION: Final = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration"}
 """Kueue's own configuration, without any setting."""
 ASLEEP: Final = "ebbtide.dev/asleep"

@@ -29,9 +29,9 @@ from ebbtide.placement.queue_objects import fallback_objects, layers
 from ebbtide.placement.queueing import Order, cohort_name, queueing
 from ebbtide.text import and_list
 from ebbtide.values import quantities
-from ebbtide.values.kueue_api import Manifest, flavor_names, of_kind
+from ebbtide.values.kueue_api import TYPES, Manifest, flavor_names, of_kind
 
-_TYPES: Final = ("kubernetes:kueue.x-k8s.io/", "kubernetes:cloud.google.com/")
+_TYPES: Final = (TYPES, "kubernetes:cloud.google.com/")
 _ATOMIC: Final = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 
 

@@ -13,8 +13,7 @@ from ebbtide.values import quantities
 from ebbtide.values.kueue_api import API_VERSION, GROUP, Manifest, of_kind
 
 _VERSIONS: Final = (API_VERSION, f"{GROUP}/v1beta1", f"{GROUP}/v1alpha1")
-_COMPUTE_CLASS: Final = "cloud.google.com/v1"
-
+COMPUTE_CLASS_VERSION: Final = "cloud.google.com/v1"
 COMMAND: Final = "kubectl get resourceflavors,clusterqueues,localqueues -A -o json"
 """Writes a document of Kueue's objects."""
 AKS_PREFIX: Final = "aks-"
@@ -77,7 +76,7 @@ def _group(item: Manifest) -> str:
 
 def _is_read(item: Manifest) -> bool:
     return _group(item) == GROUP or (item.get("apiVersion"), item.get("kind")) == (
-        _COMPUTE_CLASS,
+        COMPUTE_CLASS_VERSION,
         "ComputeClass",
     )
 
@@ -95,7 +94,7 @@ def _converted(item: Manifest, file: str) -> Manifest:
             f"{file}: an object of {GROUP} has no kind, name or namespace. Write the file again, with "
             "kubectl get … --output json."
         )
-    if version == _COMPUTE_CLASS:
+    if version == COMPUTE_CLASS_VERSION:
         return item
     if version not in _VERSIONS:
         raise AdoptionError(

@@ -10,9 +10,7 @@ from ebbtide.analysis.reading.facts import Inputs, QueueFacts, QuotaFacts
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.values import quantities
-from ebbtide.values.kueue_api import flavors_of_queues, selects
-
-_GROUP: Final = "kubernetes:kueue.x-k8s.io/"
+from ebbtide.values.kueue_api import TYPES, flavors_of_queues, selects
 
 
 def read_flavors(recording: Recording, pools: Sequence[ResolvedPool]) -> dict[str, list[int]]:
@@ -39,7 +37,7 @@ def read_queues(
 ) -> list[tuple[str, ...]]:
     """Return the local queues, as `namespace/name`, of each pool, in the order of the pools."""
     names_by_pool: list[dict[str, None]] = [{} for _ in pools]
-    manifests = [item.inputs for item in recording if item.type.startswith(_GROUP)]
+    manifests = [item.inputs for item in recording if item.type.startswith(TYPES)]
     for name, (_, names) in flavors_of_queues(manifests).items():
         for flavor in names:
             for number in flavors.get(flavor, []):
@@ -49,7 +47,7 @@ def read_queues(
 
 def _kind(recording: Recording, kind: str) -> Iterator[Inputs]:
     for resource in recording:
-        if resource.type.startswith(_GROUP) and resource.type.endswith(f":{kind}"):
+        if resource.type.startswith(TYPES) and resource.type.endswith(f":{kind}"):
             yield Inputs(resource.inputs)
 
 

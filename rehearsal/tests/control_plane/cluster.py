@@ -87,6 +87,28 @@ def priority_class(api: Api, name: str) -> None:
     )
 
 
+def device_plugin(name: str, namespace: str, **pod: Any) -> Object:
+    """A DaemonSet of NVIDIA's device plugin, as the owner of a cluster installs it."""
+    mount = {"name": "device-plugins", "mountPath": "/var/lib/kubelet/device-plugins"}
+    container = {
+        "name": "plugin",
+        "image": "nvcr.io/nvidia/k8s-device-plugin:v0.18.0",
+        "volumeMounts": [mount],
+    }
+    volume = {"name": mount["name"], "hostPath": {"path": mount["mountPath"]}}
+    labels = {"name": name}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [container], "volumes": [volume], **pod},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
+
+
 def namespace(api: Api, name: str, **labels: str) -> str:
     """Create a namespace, and wait until it is usable."""
     metadata = {"name": name, "labels": labels}

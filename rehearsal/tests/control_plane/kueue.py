@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
+from rich.console import Console
 
 from components.addons import teams
 from components.addons.kueue import NAMESPACE, VISIBILITY_PORT, values
@@ -14,8 +15,11 @@ from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement.member_policy import controllers_priority
 from ebbtide.placement.queue_objects import layers
 from ebbtide.placement.queueing import queueing
+from ebbtide.values.kueue_api import API_PATH
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
+from ebbtide_rehearsal.tools.find import ensure
+from ebbtide_rehearsal.tools.progress import narration
 from rehearsal.tests.control_plane.cluster import Object, declared_node, namespace, node, priority_class, wait
 from rehearsal.tests.control_plane.commands import Kubectl, rendered
 
@@ -52,6 +56,18 @@ def started(
         kubectl = Kubectl(tools, cluster)
         install(cluster, kubectl, chart, declaration)
         yield cluster, kubectl
+
+
+def define(api: Api, *kinds: str) -> None:
+    """Create the definitions of kinds of Kueue, by their plurals, without Kueue, and wait until they are
+    served."""
+    with narration(Console(stderr=True)) as say:
+        definitions = ensure(["kueue-crds"], on_step=say).path("kueue-crds")
+    for kind in kinds:
+        (file,) = definitions.rglob(f"bases/*_{kind}.yaml")
+        crd = yaml.safe_load(file.read_text())
+        api.apply(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{crd['metadata']['name']}", crd)
+        wait(lambda path=f"{API_PATH}/{kind}": api.find(path), bool)
 
 
 def create_teams(kubectl: Kubectl, declaration: Cluster) -> None:

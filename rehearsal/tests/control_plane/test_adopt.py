@@ -9,21 +9,18 @@ from pathlib import Path
 
 import pytest
 import yaml
-from rich.console import Console
 
 from ebbtide.clients.kubernetes import Api
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
-from ebbtide_rehearsal.tools.find import ensure
-from ebbtide_rehearsal.tools.progress import narration
-from rehearsal.tests.control_plane.cluster import Object, namespace, node, wait
+from rehearsal.tests.control_plane.cluster import Object, device_plugin, namespace, node
 from rehearsal.tests.control_plane.commands import run
+from rehearsal.tests.control_plane.kueue import define
 from tests.repository import ROOT
 from tests.unit.adopting.gke_shapes import Document, cluster, pool
 
 pytestmark = pytest.mark.rehearsal
 
-_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _VERSION = "kueue.x-k8s.io/v1beta2"
 _CONTEXT = "rehearsal"
 _QUOTAS = [{"name": "cpu", "nominalQuota": "8"}, {"name": "memory", "nominalQuota": "32Gi"}]
@@ -35,13 +32,8 @@ _LABELS = {"cloud.google.com/gke-nodepool": "batch"}
 def kubeconfig(control_plane: ControlPlane) -> Path:
     """The administrator's, of a cluster with a node, a queue and a DaemonSet."""
     api = control_plane.api
-    with narration(Console(stderr=True)) as say:
-        definitions = ensure(["kueue-crds"], on_step=say).path("kueue-crds")
-    for file in definitions.rglob("bases/*.yaml"):
-        definition = yaml.safe_load(file.read_text())
-        api.apply(f"{_DEFINITIONS}/{definition['metadata']['name']}", definition)
+    define(api, "clusterqueues", "localqueues", "resourceflavors")
     group = f"/apis/{_VERSION}"
-    wait(lambda: api.find(f"{group}/localqueues"), bool)
     namespace(api, "research")
     queue: Object = {"namespaceSelector": {}, "resourceGroups": _GROUPS}
     _create(api, f"{group}/resourceflavors", "ResourceFlavor", "batch", {"nodeLabels": _LABELS})
@@ -49,21 +41,13 @@ def kubeconfig(control_plane: ControlPlane) -> Path:
     path = f"{group}/namespaces/research/localqueues"
     _create(api, path, "LocalQueue", "batch", {"clusterQueue": "batch"})
     node(api, "one", labels=_LABELS)
-    labels = {"app": "plugin"}
-    volume = {"name": "plugins", "hostPath": {"path": "/var/lib/kubelet/device-plugins"}}
-    mount = {"name": "plugins", "mountPath": "/var/lib/kubelet/device-plugins"}
-    container = {"name": "plugin", "image": "theirs/k8s-device-plugin:v0.18.0", "volumeMounts": [mount]}
-    template = {
-        "metadata": {"labels": labels},
-        "spec": {"containers": [container], "volumes": [volume], "tolerations": [{"operator": "Exists"}]},
-    }
-    spec = {"selector": {"matchLabels": labels}, "template": template}
-    _create(api, "/apis/apps/v1/namespaces/research/daemonsets", "DaemonSet", "plugin", spec, "apps/v1")
+    plugin = device_plugin("plugin", "research", tolerations=[{"operator": "Exists"}])
+    api.create("/apis/apps/v1/namespaces/research/daemonsets", plugin)
     return control_plane.plan.kubeconfig
 
 
-def _create(api: Api, path: str, kind: str, name: str, spec: Object, version: str = _VERSION) -> None:
-    api.create(path, {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec})
+def _create(api: Api, path: str, kind: str, name: str, spec: Object) -> None:
+    api.create(path, {"apiVersion": _VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec})
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ebbtide.clients.kubernetes import Api
 from ebbtide_rehearsal.cloud.provider import BEHIND
+from rehearsal.tests.control_plane.cluster import device_plugin
 from rehearsal.tests.control_plane.live import live
 from tests.declarations import Declaration
 
@@ -26,34 +26,13 @@ _DECLARED: Declaration = {
     "pools": [{"name": "gpu", "machine": "Standard_NC24ads_A100_v4", "nodes": {"max": 1}}],
 }
 _DAEMON_SETS = "/apis/apps/v1/namespaces/kube-system/daemonsets"
-_MOUNTED = {"name": "device-plugins", "mountPath": "/var/lib/kubelet/device-plugins"}
-
-
-def _plugin(**pod: Any) -> dict[str, Any]:
-    container = {
-        "name": "plugin",
-        "image": "nvcr.io/nvidia/k8s-device-plugin:v0.18.0",
-        "volumeMounts": [_MOUNTED],
-    }
-    volume = {"name": _MOUNTED["name"], "hostPath": {"path": _MOUNTED["mountPath"]}}
-    labels = {"name": "theirs"}
-    template = {
-        "metadata": {"labels": labels},
-        "spec": {"containers": [container], "volumes": [volume], **pod},
-    }
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": {"name": "theirs", "namespace": "kube-system"},
-        "spec": {"selector": {"matchLabels": labels}, "template": template},
-    }
 
 
 def test_a_second_device_plugin_is_refused_before_anything_is_created(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """Removed, kept off the pool by its taint, or left alone there, it holds up no update."""
-    everywhere = _plugin(tolerations=[{"operator": "Exists"}])
+    everywhere = device_plugin("theirs", "kube-system", tolerations=[{"operator": "Exists"}])
     with live(tmp_path, _DECLARED, request) as site:
         (cluster,) = (item for item in site.store.resources() if item.cloud == BEHIND)
         api = Api.of_kubeconfig(json.loads(Path(cluster.state["kubeconfig"]).read_text()))
@@ -69,7 +48,7 @@ def test_a_second_device_plugin_is_refused_before_anything_is_created(
         assert (site.pools(), api.find(f"{_DAEMON_SETS}/ebbtide-nvidia-device-plugin")) == (pools, None)
 
         api.delete(f"{_DAEMON_SETS}/theirs")
-        api.create(_DAEMON_SETS, _plugin())
+        api.create(_DAEMON_SETS, device_plugin("theirs", "kube-system"))
         status, out = site.up()
         assert (status, "theirs" in out) == (0, False), out
 

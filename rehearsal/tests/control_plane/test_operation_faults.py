@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from rich.console import Console
 
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes import api as client
@@ -25,10 +24,9 @@ from ebbtide_rehearsal.cloud.pools import all_pools, register
 from ebbtide_rehearsal.cloud.rest.access import rest_access
 from ebbtide_rehearsal.cloud.store import Resource, Store
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
-from ebbtide_rehearsal.tools.find import ensure
-from ebbtide_rehearsal.tools.progress import narration
-from rehearsal.tests.control_plane.cluster import Object, namespace, node, wait
+from rehearsal.tests.control_plane.cluster import Object, namespace, node
 from rehearsal.tests.control_plane.fault_proxy import ONCE, Fault, FaultProxy, with_faults
+from rehearsal.tests.control_plane.kueue import define
 from rehearsal.tests.control_plane.node_pools import CLUSTER, work_pool
 from rehearsal.tests.engine.projects import Project, lifetime, project_in
 from tests.unit.operations.objects import PROFILE
@@ -137,12 +135,7 @@ _OPERATIONS = {
 def proxy(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultProxy]:
     """A proxy before a cluster with a node, and Kueue's queues without Kueue."""
     api = control_plane.api
-    with narration(Console(stderr=True)) as say:
-        crds = ensure(["kueue-crds"], on_step=say).path("kueue-crds")
-    for file in crds.rglob("bases/*_clusterqueues.yaml"):
-        crd = yaml.safe_load(file.read_text())
-        api.apply(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{crd['metadata']['name']}", crd)
-    wait(lambda: api.find(f"{_KUEUE}/clusterqueues"), bool)
+    define(api, "clusterqueues")
     namespace(api, _PLACE)
     node(api, "worker", labels={"pool": "cpu-old"})
     made = FaultProxy(
