@@ -211,8 +211,9 @@ mappings are merged, `null` removes a field, and lists, such as `exceptions`, ar
 `ebbtide review --against` reads the policy and the prices of the earlier version, too: for each rule and
 object the stricter of the two decides, so a pull request can neither remove the rule that refuses it nor
 lower the prices of `ebbtide:prices` to stay within a limit. Each part of the policy that is looser is a
-finding of `policy-not-loosened`. To loosen a policy, or to correct a price, change it in a pull request of
-its own, and then what it permits.
+finding of `policy-not-loosened`. To loosen a policy, to renew an exception or to correct a price, change it
+in a pull request of its own, and then what it permits: without a change of resources the new policy decides,
+and its review warns of each part that is looser, until when, by whose commits, and of what it permits.
 
 `ebbtide schema policy` prints the JSON Schema. A preview does not check values that only a cloud knows, nor
 the content of charts and kustomizations."""

@@ -15,6 +15,7 @@ from ebbtide.analysis.policy.settings import Level, Policy, PolicyException, loo
 from ebbtide.analysis.reading.facts import ClusterFacts, RecordedPool
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.declaration.catalog.prices import Prices, replaced_prices
+from ebbtide.text import and_list
 
 EXCEPTIONS: Final = Rule(
     id="current-exceptions",
@@ -29,8 +30,9 @@ LOOSENED: Final = Rule(
     id="policy-not-loosened",
     title="A change does not loosen the policy that it is reviewed by.",
     level=Level.ADVISORY,
-    reason="Of the policies before and after a change, the stricter decides. Advisory, since a team may "
-    "loosen its policy: first the policy alone, then what it permits.",
+    reason="Of the policies before and after a change of the stack, the stricter decides. Advisory, since a "
+    "team may loosen its policy: first the policy alone, for which this rule is advisory at any level, then "
+    "what it permits.",
     source="the policy of the earlier version, with `ebbtide review --against`",
     check=lambda _: (),  # it is about two policies; `check` yields its violations
 )
@@ -53,10 +55,15 @@ class Earlier:
     Attributes:
         own_prices: the prices of its `ebbtide:prices`; None for those around. A change that lowers a price
             thereby does not come within a limit.
+        authors: authors of the commits since, in the project's directory.
+        decides: False if the change under review is of the policy or the prices alone: as long as these are
+            invalid for the unchanged stack, no change of them would be within the earlier ones.
     """
 
     policy: Policy
     own_prices: Prices | None = None
+    authors: tuple[str, ...] = ()
+    decides: bool = True
 
     def prices(self) -> AbstractContextManager[None]:
         """Return a context with its prices."""
@@ -137,6 +144,7 @@ def check(
     )
     day = today or date.today()  # noqa: DTZ011 - days of the policy have no time zone
     findings, used = _findings(stack, settings, day)
+    decisive = [settings]
     if earlier is not None:
         charged = cost
         if earlier.own_prices is not None:
@@ -144,9 +152,14 @@ def check(
                 charged = charges(recording, clusters, pools)
         was = replace(stack, limits=earlier.policy.limits, charges=charged, deleted=())
         before, _ = _findings(was, earlier.policy, day)
-        findings = [*_stricter(before, findings), *_loosened(earlier.policy, settings)]
-    level = _strictest(EXCEPTIONS, settings, earlier.policy if earlier else settings)
-    findings += _exceptions(settings, used, day, level)
+        loose = [*_loosened(earlier, settings)]
+        if earlier.decides:
+            decisive.append(earlier.policy)
+            findings = [*_stricter(before, findings)]
+        else:
+            loose += _permitted(before, findings, _strictest(LOOSENED, earlier.policy, settings))
+        findings += loose
+    findings += _exceptions(settings, used, day, _strictest(EXCEPTIONS, *decisive))
     order = {rule.id: index for index, rule in enumerate(RULES)}
     return tuple(
         sorted(
@@ -173,35 +186,60 @@ def _findings(stack: Reviewed, settings: Policy, day: date) -> tuple[list[Findin
 
 def _stricter(earlier: Iterable[Finding], findings: Iterable[Finding]) -> Iterator[Finding]:
     """Yield, for each rule and object, the findings of the policy that is stricter about them."""
+    for before, after in _pairs(earlier, findings):
+        if _strictness(before) <= _strictness(after):
+            yield from after
+        else:
+            for finding in before:
+                yield replace(
+                    finding, message=f"{finding.message} The policy and prices before this change decide."
+                )
+
+
+def _permitted(earlier: Iterable[Finding], findings: Iterable[Finding], level: Level) -> Iterator[Finding]:
+    """Yield a finding for each violation of the earlier policy that a change of it alone permits."""
+    for before, after in _pairs(earlier, findings) if level is not Level.DISABLED else ():
+        if _strictness(after) < _strictness(before) == _REFUSED:
+            for finding in before:
+                message = f"The change permits what fails {finding.rule.id} today: {finding.message}"
+                yield Finding(LOOSENED, Level.ADVISORY, finding.subject, message)
+
+
+def _pairs(
+    earlier: Iterable[Finding], findings: Iterable[Finding]
+) -> Iterator[tuple[list[Finding], list[Finding]]]:
+    """Yield the findings of both policies for each rule and object."""
     before: dict[tuple[str, Subject], list[Finding]] = defaultdict(list)
     after: dict[tuple[str, Subject], list[Finding]] = defaultdict(list)
     for found, by in ((earlier, before), (findings, after)):
         for finding in found:
             by[finding.rule.id, finding.subject].append(finding)
     for key in dict.fromkeys((*after, *before)):
-        if _strictness(before[key]) <= _strictness(after[key]):
-            yield from after[key]
-        else:
-            for finding in before[key]:
-                yield replace(
-                    finding, message=f"{finding.message} The policy and prices before this change decide."
-                )
+        yield before[key], after[key]
+
+
+_REFUSED: Final = 3
+"""Strictness of findings of which one is refused."""
 
 
 def _strictness(findings: Iterable[Finding]) -> int:
-    return max((3 if item.is_refused else 1 if item.exception else 2 for item in findings), default=0)
+    return max((_REFUSED if item.is_refused else 1 if item.exception else 2 for item in findings), default=0)
 
 
-def _loosened(earlier: Policy, settings: Policy) -> Iterator[Finding]:
-    """Yield a finding for each part of the policy that a change loosens, at the stricter level of the two."""
-    level = _strictest(LOOSENED, earlier, settings)
+def _loosened(earlier: Earlier, settings: Policy) -> Iterator[Finding]:
+    """Yield a finding for each part of the policy that a change loosens, at the stricter level of the two;
+    for a change of the policy alone, an advisory one."""
+    level = _strictest(LOOSENED, earlier.policy, settings)
     if level is Level.DISABLED:
         return
     consented = tuple(item for item in settings.exceptions if not BY_ID[item.rule].is_of_change)
     permanent = settings.model_copy(update={"exceptions": consented})
-    for part in loosened(earlier, permanent, {rule.id: rule.level for rule in RULES}):
-        message = f"The change loosens the policy: {part}. Review it by itself, before what it permits."
-        yield Finding(LOOSENED, level, WHOLE, message)
+    author = f" by {and_list(earlier.authors)}" if earlier.authors else ""
+    advice = "Review it by itself, before what it permits."
+    if not earlier.decides:
+        level, advice = Level.ADVISORY, "Nothing else changes: who approves it, approves this."
+    for part in loosened(earlier.policy, permanent, {rule.id: rule.level for rule in RULES}):
+        yield Finding(LOOSENED, level, WHOLE, f"The change{author} loosens the policy: {part}. {advice}")
 
 
 def _strictest(rule: Rule, *policies: Policy) -> Level:

@@ -106,12 +106,19 @@ def loosened(earlier: Policy, policy: Policy, defaults: Mapping[str, Level]) -> 
             yield f"limits.{key} is {_written(after)}, and was {_written(before)}"
     for item in policy.exceptions:
         same = [
-            known
+            known.until or date.max
             for known in earlier.exceptions
             if (known.rule, known.resource) == (item.rule, item.resource)
         ]
-        if not any(known.until is None or (item.until and item.until <= known.until) for known in same):
-            yield f"an exception to {item.rule} for {item.resource} is new or lasts longer"
+        until = item.until or date.max
+        if until > max(same, default=date.min):
+            was = f"was valid {_lasting(max(same))}" if same else "is new"
+            about = f"an exception to {item.rule} for {item.resource} is valid {_lasting(until)}"
+            yield f"{about}, and {was} (reason: {item.reason})"
+
+
+def _lasting(until: date) -> str:
+    return "without an end" if until == date.max else f"until {until}"
 
 
 def _is_looser(name: str, before: _Limit, after: _Limit) -> bool:

@@ -122,7 +122,10 @@ def _at_ref(files: StackFiles, ref: str) -> Baseline:
         recorded = _version(ref, old, f"At {ref}")
         assert recorded.recording is not None  # noqa: S101 - the stack exists at the ref
         moved = _moved(recorded.recording, str(tree), str(root.resolve()))
-        return replace(recorded, recording=moved)
+        since = ("--no-merges", "--format=%an", f"{commit}..HEAD", "--", str(files.root.resolve()))
+        authors = tuple(dict.fromkeys(_git(files.root, "log", *since).splitlines()))
+        assert recorded.earlier is not None  # noqa: S101 - as above
+        return replace(recorded, recording=moved, earlier=replace(recorded.earlier, authors=authors))
 
 
 def _moved(recording: Recording, old: str, new: str) -> Recording:

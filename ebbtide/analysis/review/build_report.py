@@ -2,6 +2,7 @@
 update would fail."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final, Literal
 
@@ -57,13 +58,14 @@ def review_of(
     old = (before and before.recording) or Recording(project=after.project, stack=after.stack)
     changes = compare(old, after, deployed=before.deployed) if before else ()
     others = tuple(errors)
+    earlier = before.earlier if before else None
     preview = preview_of(
         after,
         warnings,
         policy,
         declaration=declaration,
         errors=others,
-        earlier=before.earlier if before else None,
+        earlier=replace(earlier, decides=bool(changes)) if earlier else None,
         deleted=deleted(changes),
     )
     difference = _difference(before, old, after, changes, preview) if before else None

@@ -196,21 +196,67 @@ def test_each_version_has_its_own_prices(project: Path) -> None:
 
 
 def test_a_lower_price_permits_nothing(project: Path) -> None:
-    """A change that lowers a price is held to its limit at the prices before it."""
-    (project / "__main__.py").write_text(POOL)
-    stack, prices = project / "Pulumi.dev.yaml", project / "prices.csv"
-    stack.write_text(
+    """A change of the stack that lowers a price is held to its limit at the prices before it; the prices
+    alone are a warning of what they permit."""
+    program, prices = project / "__main__.py", project / "prices.csv"
+    (project / "Pulumi.dev.yaml").write_text(
         "config:\n  ebbtide:prices: prices.csv\n  ebbtide:policy: {limits: {maximumUsdPerHour: 5}}\n"
     )
     row = "cloud,region,item,usd_per_hour_on_demand,as_of\ngke,us-central1,n2-standard-8,{},2026-11\n"
-    for price, status in (("100", 1), ("1", 0)):
+    more = POOL.replace("node_count=1", "node_count=2")
+    for price, new, status in (("100", more, 1), ("90", POOL, 0), ("1", more, 0)):
+        program.write_text(POOL)
         prices.write_text(row.format(price))
         commit_all(project.parent)
+        program.write_text(new)
         prices.write_text(row.format("0.01"))
         result = _review(project, "--against", "main")
-        assert result.exit_code == status
-        decides = "prices before this change decide" in " ".join(result.stdout.split())
-        assert decides is bool(status)
+        text = " ".join(result.stdout.split())
+        assert result.exit_code == status, text
+        assert ("prices before this change decide" in text) is bool(status)
+        assert ("permits what fails maximum-cost today" in text) is (new == POOL)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "loosened"),
+    [
+        (
+            "limits: {maximumUsdPerHour: 0.01}",
+            "limits: {maximumUsdPerHour: 60}",
+            "limits.maximumUsdPerHour is 60.0, and was 0.01.",
+        ),
+        (
+            "limits: {maximumUsdPerHour: 0.01}",
+            'limits: {maximumUsdPerHour: 0.01}, exceptions: [{EXCEPTION, until: "2999-01-31"}]',
+            "valid until 2999-01-31, and is new (reason: a sale).",
+        ),
+        (
+            'limits: {maximumUsdPerHour: 0.01}, exceptions: [{EXCEPTION, until: "2020-01-31"}]',
+            'limits: {maximumUsdPerHour: 0.01}, exceptions: [{EXCEPTION, until: "2999-01-31"}]',
+            "valid until 2999-01-31, and was valid until 2020-01-31 (reason: a sale).",
+        ),
+    ],
+    ids=["a raised limit", "a new exception", "a renewed exception"],
+)
+def test_a_policy_alone_can_be_reviewed(project: Path, before: str, after: str, loosened: str) -> None:
+    """Where the base violates its own policy, a change of the policy alone warns of what it loosens, and a
+    change of the stack besides is refused."""
+    (project / "__main__.py").write_text(POOL)
+    config = project / "Pulumi.dev.yaml"
+    exception = "rule: maximum-cost, resource: stack, reason: a sale"
+    for policy in (before, after):
+        config.write_text(f"{DEV}  ebbtide:policy: {{{policy.replace('EXCEPTION', exception)}}}\n")
+        commit_all(project.parent)
+    result = _review(project, "--against", "main~1")
+    text = " ".join(result.stdout.split())
+    assert result.exit_code == 0, text
+    assert text.startswith("WARN shop/dev against main~1: no change")
+    assert f"The change by {git(project, 'log', '-1', '--format=%an').strip()} loosens the policy: " in text
+    assert f"{loosened} Nothing else changes:" in text
+    (project / "__main__.py").write_text(POOL.replace("node_count=1", "node_count=2"))
+    result = _review(project, "--against", "main~1")
+    assert result.exit_code == 1
+    assert "before this change decide" in " ".join(result.stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -291,12 +337,14 @@ def test_a_broken_mandatory_rule(project: Path) -> None:
 
 def test_a_change_cannot_remove_the_policy_that_refuses_it(project: Path) -> None:
     """The policy at the ref decides, in another stack file too; an invalid one there is an error."""
+    nodes = "import pulumi\nnodes = pulumi.Config().get_int('nodes')\n"
+    (project / "__main__.py").write_text(nodes + POOL.replace("node_count=1", "node_count=nodes"))
     config = project / "Pulumi.dev.yaml"
     config.write_text(f"{DEV}  ebbtide:policy: {{levels: {{current-exceptions: mandatory}}}}\n")
     commit_all(project.parent)
     exception = "{rule: lifetime, resource: stack, reason: unused}"
     for policy in (f"levels: {{current-exceptions: disabled}}, exceptions: [{exception}]", "levels: {}"):
-        config.write_text(f"{DEV}  ebbtide:policy: {{{policy}}}\n")
+        config.write_text(f"{DEV}  shop:nodes: 2\n  ebbtide:policy: {{{policy}}}\n")
         (project / "old.yaml").write_text(git(project, "show", "HEAD:./Pulumi.dev.yaml"))
         for against in ("main", str(project / "old.yaml")):
             result = _review(project, "--against", against)

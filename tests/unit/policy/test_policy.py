@@ -412,11 +412,11 @@ _LOOSE: dict[str, tuple[dict[str, Any], str]] = {
                 {"rule": "lifetime", "resource": "stack", "reason": "a test"},
             ]
         },
-        "an exception to lifetime for stack is new or lasts longer",
+        "an exception to lifetime for stack is valid without an end, and is new (reason: a test)",
     ),
     "longer exception": (
         {"exceptions": [{**_STRICT["exceptions"][0], "until": "2027-02-01"}]},
-        "an exception to private-nodes for cpu is new or lasts longer",
+        "an exception to private-nodes for cpu is valid until 2027-02-01, and was valid until 2027-01-31",
     ),
 }
 _TIGHT: dict[str, dict[str, Any]] = {
@@ -438,8 +438,8 @@ def _changed_policy(changes: dict[str, Any]) -> dict[str, Any]:
     return policy
 
 
-def _against(earlier: object, policy: object, *stack: Resource) -> list[Finding]:
-    found = _own(*stack, policy=policy, earlier=Earlier(policy_of(earlier)), today=_TODAY)
+def _against(earlier: object, policy: object, *stack: Resource, **facts: Any) -> list[Finding]:
+    found = _own(*stack, policy=policy, earlier=Earlier(policy_of(earlier), **facts), today=_TODAY)
     return [item for item in found if item.rule != EXCEPTIONS]
 
 
@@ -448,7 +448,7 @@ def test_a_loosened_policy_is_a_finding(changes: dict[str, Any], part: str) -> N
     """Each part of it, even if nothing violates it."""
     (finding,) = _against(_STRICT, _changed_policy(changes))
     assert (finding.rule, finding.level) == (LOOSENED, Level.ADVISORY)
-    assert finding.message.startswith(f"The change loosens the policy: {part}. ")
+    assert finding.message.startswith(f"The change loosens the policy: {part}")
 
 
 @pytest.mark.parametrize("changes", _TIGHT.values(), ids=_TIGHT)
@@ -497,3 +497,47 @@ def test_the_stricter_policy_decides(changes: dict[str, Any]) -> None:
         assert finding.is_refused
         assert "the limit is 0.01." in finding.message
         assert ("before this change decide" in finding.message) == (before is _STRICT)
+
+
+_EXPIRED = {
+    "rule": "maximum-cost",
+    "resource": "stack",
+    "reason": "a benchmark",
+    "until": "2026-01-31",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"limits.maximumUsdPerHour": 1000}, "limits.maximumUsdPerHour is 1000.0, and was 0.01"),
+        (
+            {"exceptions": [{**_EXPIRED, "until": "2027-01-31"}]},
+            "maximum-cost for stack is valid until 2027-01-31, and was valid until 2026-01-31",
+        ),
+        ({"limits": {}}, "limits.maximumUsdPerHour is not set, and was 0.01"),
+        ({"levels": {"maximum-cost": "disabled"}}, "maximum-cost is disabled, and was mandatory"),
+    ],
+)
+def test_a_policy_alone_is_not_refused_by_itself(changes: dict[str, Any], part: str) -> None:
+    """Where the stack violates the earlier policy, a change of the policy alone is a warning that says what
+    it loosens, until when, by whose commits, and what it permits."""
+    stack = (*_BROKEN["maximum-cost"][0], _life(1))
+    earlier = _changed_policy({"exceptions": [_EXPIRED], "levels": {LOOSENED.id: "mandatory"}})
+    later = _changed_policy({"exceptions": [_EXPIRED], **changes})
+    found = _against(earlier, later, *stack, decides=False, authors=("Ada", "Bob"))
+    assert not any(item.is_refused for item in found)
+    messages = [item.message for item in found if item.rule == LOOSENED]
+    assert "The change by Ada and Bob loosens the policy: " in " ".join(messages)
+    assert part in " ".join(messages)
+    assert all("Nothing else changes:" in text or "permits what fails" in text for text in messages)
+    assert any(text.startswith("The change permits what fails maximum-cost today: ") for text in messages)
+    assert any(item.is_refused for item in _against(earlier, later, *stack))
+
+
+def test_a_policy_alone_permits_no_more_than_it_says() -> None:
+    """A violation of both policies is refused by the new one, with its own limit."""
+    stack = (*_BROKEN["maximum-cost"][0], _life(1))
+    later = _changed_policy({"limits.maximumUsdPerHour": 0.02})
+    refused = [item for item in _against(_STRICT, later, *stack, decides=False) if item.is_refused]
+    assert ["the limit is 0.02." in item.message for item in refused] == [True]
