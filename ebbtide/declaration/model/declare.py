@@ -89,8 +89,12 @@ def _shape_faults(written: object, error: ValidationError | None) -> list[Fault]
     if cluster is None:
         return faults
     broken = {path for finding in found for path in (finding.fault.path, finding.meant) if path}
-    rest = cluster_faults(cluster, Severity.REFUSED)
-    return faults + [fault for fault in rest if not any(may_depend_on(fault.path, path) for path in broken)]
+    own = bool(cluster.queues)
+    return faults + [
+        fault
+        for fault in cluster_faults(cluster, Severity.REFUSED)
+        if not any(may_depend_on(fault.path, path, has_queues=own) for path in broken)
+    ]
 
 
 def check_pool(pool: Pool, site: Site) -> ResolvedPool:

@@ -74,7 +74,10 @@ class _Loader(_Base):
 
 _NULL: Final = re.compile(r"^(?:~|null|Null|NULL|)$")
 _BOOL: Final = re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")
-_INT: Final = re.compile(r"^[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)$")
+# Without a digit after its prefix, as in `0x_`, it is text.
+_INT: Final = re.compile(
+    r"^[-+]?(?:0b_*[01][01_]*|0o_*[0-7][0-7_]*|0[0-7_]*|0x_*[0-9a-fA-F][0-9a-fA-F_]*|[1-9][0-9_]*)$"
+)
 _FLOAT: Final = re.compile(
     r"^(?:[-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
 )
@@ -119,6 +122,22 @@ def _int(_loader: Any, node: yaml.ScalarNode) -> int:
 
 
 _Loader.add_constructor("tag:yaml.org,2002:int", _int)
+
+
+class _KubectlLoader(_Base):
+    """Resolve plain scalars as `kubectl` does: YAML 1.1, and text for what only looks like a number or a
+    date."""
+
+
+def _value_or_text(loader: Any, node: yaml.ScalarNode) -> Any:
+    try:
+        return yaml.SafeLoader.yaml_constructors[node.tag](loader, node)
+    except ValueError:
+        return node.value
+
+
+for _tag in ("int", "timestamp"):
+    _KubectlLoader.add_constructor(f"tag:yaml.org,2002:{_tag}", _value_or_text)
 
 
 class _Reader:
@@ -267,7 +286,7 @@ def load_all(path: Path) -> list[Any]:
     text = _text(path)
     with _explained(path, text):
         _check_limits(text)
-        return list(yaml.safe_load_all(text))
+        return list(yaml.load_all(text, _KubectlLoader))  # noqa: S506 - based on the safe loader
 
 
 def load(path: Path) -> Yaml:

@@ -1,10 +1,11 @@
 """YAML files: positions, and syntax errors in plain sentences."""
 
+from datetime import date
 from pathlib import Path
 
 import pytest
 
-from ebbtide.declaration.project.yaml_file import YamlFileError, read
+from ebbtide.declaration.project.yaml_file import YamlFileError, load_all, read
 
 
 def _error(directory: Path, text: str) -> YamlFileError:
@@ -83,3 +84,13 @@ def test_any_other_syntax_error_has_the_parsers_words(tmp_path: Path) -> None:
     """An unexplained error is at least quoted, with its position."""
     error = _error(tmp_path, "a: !unknown b\n")
     assert str(error).startswith(f"{tmp_path}/a.yaml:1:4: The file is not valid YAML: could not determine")
+
+
+@pytest.mark.parametrize("text", ["0x_", "0b_", "-0b", "0o_", "+0x"])
+def test_a_number_without_digits_is_text(tmp_path: Path, text: str) -> None:
+    """It is text for `pulumi` and for `kubectl`, and `0_` is a number."""
+    file = tmp_path / "a.yaml"
+    file.write_text(f"a: {text}\nb: 0_\nc: 0x_F\n")
+    assert read(file).value == {"a": text, "b": 0, "c": 15}
+    file.write_text(f"a: {text}\nb: 2026-13-45\nc: 2026-12-24\n")
+    assert load_all(file) == [{"a": text, "b": "2026-13-45", "c": date(2026, 12, 24)}]

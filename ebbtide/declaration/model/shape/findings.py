@@ -456,11 +456,14 @@ _DEPENDENT = re.compile(
     | (?P<way>pools\[\d+\])\.(taints|compact|shutdownGrace|upgrade|auto|capacity|zones|locationPolicy).*
                                          \s (?P=way)\.capacity.*
     | queues\[\d+\]\.pools.*             \s pools(\[\d+\](\.(name|role))?)?
-    | teams\[\d+\]\.queues.*             \s (queues(\[\d+\](\.name)?)?|pools(\[\d+\].*)?)
+    | teams\[\d+\]\.queues.*             \s queues(\[\d+\](\.name)?)?
     """,
     re.VERBOSE,
 )
 """Dependent faults: path of a rule's fault, and path of the shape fault that may cause it."""
+
+_OF_DERIVED_QUEUES = re.compile(r"teams\[\d+\]\.queues.* pools(\[\d+\].*)?")
+"""Those of queues that are derived from the pools."""
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -523,15 +526,19 @@ def validate_partially(
     return None
 
 
-def may_depend_on(path: str, broken: str) -> bool:
+def may_depend_on(path: str, broken: str, *, has_queues: bool = False) -> bool:
     """Return whether a shape fault may have caused a rule's fault.
+
+    Args:
+        has_queues: whether the declaration has queues of its own.
 
     It may if the rule's fault is at the shape fault's path or below it; directly above it, where the missing
     field may be the misspelt one; or in a part of the declaration that refers to it.
     """
-    above = path_text(path_keys(broken)[:-1])
+    above, both = path_text(path_keys(broken)[:-1]), f"{path} {broken}"
     return (
         is_within(path, broken)
         or (path == above != "")
-        or _DEPENDENT.fullmatch(f"{path} {broken}") is not None
+        or _DEPENDENT.fullmatch(both) is not None
+        or (not has_queues and _OF_DERIVED_QUEUES.fullmatch(both) is not None)
     )
