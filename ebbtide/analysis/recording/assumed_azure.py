@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
+from ebbtide.declaration.model.physical_names import NODE_RESOURCE_GROUP
 from ebbtide.analysis.recording.assumption_tables import (
     ADDRESS,
     CERTIFICATE_BASE64,
@@ -41,8 +42,6 @@ _RESERVATIONS: Final = (
 )
 _ACCOUNT: Final = f"{_PROVIDERS}/Microsoft.Storage/storageAccounts/{{accountName}}"
 
-NODE_RESOURCE_GROUP: Final = "MC_{resourceGroupName}_{name}_{location}"
-"""AKS's default for a cluster's node resource group."""
 KUBELET_IDENTITY: Final = (
     "/subscriptions/{subscriptionId}/resourceGroups/{nodeResourceGroup}"
     "/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{name}-agentpool"

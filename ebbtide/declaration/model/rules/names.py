@@ -13,11 +13,17 @@ from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import Queued, Spot
+from ebbtide.declaration.model.cloud import Aks
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.physical_names import AZURE_RESERVED
+from ebbtide.declaration.model.physical_names import (
+    AZURE_RESERVED,
+    LONGEST_NODE_RESOURCE_GROUP,
+    NODE_RESOURCE_GROUP,
+)
 from ebbtide.declaration.model.pool import TaintEffect
 from ebbtide.declaration.model.rules.rule import (
+    NO_CLUSTER,
     ClusterRule,
     PoolIn,
     PoolRule,
@@ -185,6 +191,27 @@ def _reserved_word(cluster: Cluster) -> Iterator[Fault]:
             f"{word[0]} is a reserved word of Azure.",
             "Azure refuses such words in names of resources with a host name, and may refuse the cluster.",
             "Write another name.",
+        )
+
+
+@cluster_rule(
+    "length of node resource group",
+    "Microsoft's support articles, aks-common-issues-faq: naming restrictions (2023-11)",
+    CloudKind.AKS,
+)
+def _node_resource_group(cluster: Cluster) -> Iterator[Fault]:
+    cloud = cluster.cloud
+    if not isinstance(cloud, Aks) or cloud.existing or cloud.overrides.get("nodeResourceGroup"):
+        return
+    group = cloud.resource_group or cluster.name
+    name = NODE_RESOURCE_GROUP.format(resourceGroupName=group, name=cluster.name, location=cloud.location)
+    if len(name) > LONGEST_NODE_RESOURCE_GROUP:
+        yield Fault(
+            "name",
+            f"The node resource group {name} has {len(name)} characters; AKS allows "
+            f"{LONGEST_NODE_RESOURCE_GROUP}.",
+            NO_CLUSTER,
+            "Write a shorter name or cloud.resourceGroup, or overrides: {nodeResourceGroup: NAME} under cloud.",
         )
 
 

@@ -30,6 +30,8 @@ _VPC = "VPC docs, subnets: IPv4 subnet ranges (cloud.google.com/vpc, 2026)"
 _ALIAS_IPS = "GKE docs, alias-ips: range management (2026)"
 _OUTBOUND_DOCS = "azure-aks-docs egress-outboundtype.md (2026-08-05)"
 _MANAGED_NETWORK = "managedNATGateway"
+_MANAGED_RANGE = "10.224.0.0/12"
+"""Range of the network that AKS creates (azure-aks-docs concepts-network.md, 2026: default virtual network)."""
 _OWN_EGRESS = {"userAssignedNATGateway": "a NAT gateway", "userDefinedRouting": "a route to the internet"}
 _CIDR_SOURCE = f"RFC 4632; GKE docs, alias-ips (2026); {_AKS_PLANNING}"
 
@@ -122,8 +124,8 @@ def _unparsed(path: str, text: str) -> Fault:
 
 
 def _ranges(cluster: Cluster) -> dict[str, str]:
-    """Return the declared ranges by field; none of the nodes for a network that the stack does not create,
-    nor of GPU NICs that no pool has."""
+    """Return the declared ranges by field; none of the nodes for an existing network, AKS's own for one that it
+    manages, and none of GPU NICs that no pool has."""
     network = cluster.cloud.network
     gpus = {"gpus": network.gpus} if isinstance(network, GkeNetwork) and cluster.gpu_networks else {}
     match network:
@@ -132,7 +134,8 @@ def _ranges(cluster: Cluster) -> dict[str, str]:
         case AksNetwork(subnet=None, managed=False):
             return {"nodes": network.nodes, "pods": network.pods, "services": network.services}
         case AksNetwork():
-            return {"pods": network.pods, "services": network.services}
+            nodes = {"nodes": _MANAGED_RANGE} if network.managed else {}
+            return {**nodes, "pods": network.pods, "services": network.services}
         case _:
             return gpus
 
