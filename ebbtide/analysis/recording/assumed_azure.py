@@ -12,7 +12,6 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from ebbtide.declaration.model.physical_names import NODE_RESOURCE_GROUP
 from ebbtide.analysis.recording.assumption_tables import (
     ADDRESS,
     CERTIFICATE_BASE64,
@@ -30,6 +29,7 @@ from ebbtide.analysis.recording.assumption_tables import (
     uuid_for,
 )
 from ebbtide.analysis.recording.values import Plain, revealed
+from ebbtide.declaration.model.physical_names import NODE_RESOURCE_GROUP
 
 GROUP: Final = "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}"
 

@@ -286,7 +286,7 @@ def load_all(path: Path) -> list[Any]:
     text = _text(path)
     with _explained(path, text):
         _check_limits(text)
-        return list(yaml.load_all(text, _KubectlLoader))  # noqa: S506 - based on the safe loader
+        return list(yaml.load_all(text, _KubectlLoader))
 
 
 def load(path: Path) -> Yaml:

@@ -211,7 +211,7 @@ def _node_resource_group(cluster: Cluster) -> Iterator[Fault]:
             f"The node resource group {name} has {len(name)} characters; AKS allows "
             f"{LONGEST_NODE_RESOURCE_GROUP}.",
             NO_CLUSTER,
-            "Write a shorter name or cloud.resourceGroup, or overrides: {nodeResourceGroup: NAME} under cloud.",
+            "Write a shorter name or cloud.resourceGroup, or cloud.overrides: {nodeResourceGroup: NAME}.",
         )
 
 

@@ -9,7 +9,7 @@ from typing import cast
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.catalog.gpu_direct import SUBNET_BITS
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide.declaration.model.cloud import Aks, AksNetwork, GkeNetwork
+from ebbtide.declaration.model.cloud import Aks, AksNetwork, Gke, GkeNetwork
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.rules.rule import (
@@ -31,7 +31,7 @@ _ALIAS_IPS = "GKE docs, alias-ips: range management (2026)"
 _OUTBOUND_DOCS = "azure-aks-docs egress-outboundtype.md (2026-08-05)"
 _MANAGED_NETWORK = "managedNATGateway"
 _MANAGED_RANGE = "10.224.0.0/12"
-"""Range of the network that AKS creates (azure-aks-docs concepts-network.md, 2026: default virtual network)."""
+"""Range of the network that AKS creates (`az network vnet show` of one in public repositories, 2026)."""
 _OWN_EGRESS = {"userAssignedNATGateway": "a NAT gateway", "userDefinedRouting": "a route to the internet"}
 _CIDR_SOURCE = f"RFC 4632; GKE docs, alias-ips (2026); {_AKS_PLANNING}"
 
@@ -124,8 +124,8 @@ def _unparsed(path: str, text: str) -> Fault:
 
 
 def _ranges(cluster: Cluster) -> dict[str, str]:
-    """Return the declared ranges by field; none of the nodes for an existing network, AKS's own for one that it
-    manages, and none of GPU NICs that no pool has."""
+    """Return the declared ranges by field; none of the nodes for an existing network, AKS's own for
+    one that it manages, and none of GPU NICs that no pool has."""
     network = cluster.cloud.network
     gpus = {"gpus": network.gpus} if isinstance(network, GkeNetwork) and cluster.gpu_networks else {}
     match network:
@@ -248,6 +248,56 @@ def _existing_vpc_is_whole(cluster: Cluster) -> Iterator[Fault]:
             f"The existing network is incomplete: {', '.join(written)} without {', '.join(missing)}.",
             "The addresses of nodes, pods and services would be undefined.",
             f"Write {', '.join(missing)} too, or omit all of them for a network of the cluster's own.",
+        )
+
+
+@cluster_rule("own secondary range for services", _ALIAS_IPS, CloudKind.GKE)
+def _two_ranges(cluster: Cluster) -> Iterator[Fault]:
+    network = cluster.cloud.network
+    if (
+        isinstance(network, GkeNetwork)
+        and network.services_range
+        and network.services_range == network.pods_range
+    ):
+        yield Fault(
+            f"{_PATH}.servicesRange",
+            f"Pods and services have the same secondary range, {network.services_range}.",
+            NO_CLUSTER,
+            "Write another range of the subnet, or omit servicesRange for one that GKE manages.",
+        )
+
+
+_PROJECT_OF_LINK = re.compile(r"projects/([^/]+)/")
+_REGION_OF_LINK = re.compile(r"regions/([^/]+)/")
+
+
+@cluster_rule(
+    "existing subnet in network and region",
+    f"{_ALIAS_IPS}; VPC docs, subnets, shared-vpc (2026)",
+    CloudKind.GKE,
+)
+def _subnet_of_network(cluster: Cluster) -> Iterator[Fault]:
+    cloud = cluster.cloud
+    if not isinstance(cloud, Gke) or not cloud.network.vpc or not cloud.network.subnet:
+        return
+    links = (cloud.network.vpc, cloud.network.subnet)
+    network, subnet = (
+        match[1] if (match := _PROJECT_OF_LINK.search(link)) else cloud.project for link in links
+    )
+    if network != subnet and not network.isdigit() and not subnet.isdigit():
+        yield Fault(
+            f"{_PATH}.subnet",
+            f"The subnet is of the project {subnet}, and its network of {network}.",
+            NO_CLUSTER,
+            f"Write links of one project: projects/{network}/regions/{cluster.site.region}/subnetworks/NAME.",
+        )
+    region = _REGION_OF_LINK.search(cloud.network.subnet)
+    if region and region[1] != cluster.site.region:
+        yield Fault(
+            f"{_PATH}.subnet",
+            f"The subnet is in {region[1]}, and the cluster in {cluster.site.region}.",
+            NO_CLUSTER,
+            f"Write a subnet in {cluster.site.region}.",
         )
 
 

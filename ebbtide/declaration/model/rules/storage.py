@@ -22,13 +22,20 @@ from ebbtide.declaration.model.rules.rule import (
 from ebbtide.declaration.model.tenancy import Registry, Team, is_object_id
 from ebbtide.values.paths import value_at
 
-_CRYPTO_KEY = re.compile(r"projects/[^/]+/locations/(?P<location>[^/]+)/keyRings/[^/]+/cryptoKeys/[^/]+")
-_KEY = r"https://(?P<vault>[^/.]+)\.vault\.[^/]+/keys/[^/]+"
-_VERSIONED_KEY = re.compile(rf"{_KEY}/[^/]+")
-_STORAGE_KEY = re.compile(rf"{_KEY}(/[^/]+)?")
-_ANY = r"/subscriptions/[^/]+/resourceGroups/[^/]+/providers/"
-_VAULT = re.compile(rf"{_ANY}Microsoft\.KeyVault/vaults/(?P<name>[^/]+)", re.IGNORECASE)
-_SET = re.compile(rf"{_ANY}Microsoft\.Compute/diskEncryptionSets/[^/]+", re.IGNORECASE)
+# Cloud KMS v1 API discovery: keyRingId, cryptoKeyId (2026).
+_CRYPTO_KEY = re.compile(
+    r"projects/([a-z0-9.-]+:)?[a-z0-9][-a-z0-9]*/locations/(?P<location>[a-z0-9-]+)"
+    r"/keyRings/[\w-]{1,63}/cryptoKeys/[\w-]{1,63}",
+    re.ASCII,
+)
+# Azure resource-name-rules, and about-keys-secrets-certificates (learn.microsoft.com, 2026).
+_KEY_VAULT = r"[a-z](-?[a-z0-9]){2,23}"
+_KEY = rf"https://(?P<vault>{_KEY_VAULT})\.vault\.(azure\.net|azure\.cn|usgovcloudapi\.net)/keys/[a-z0-9-]{{1,127}}"
+_VERSIONED_KEY = re.compile(rf"{_KEY}/[a-z0-9]+", re.IGNORECASE)
+_STORAGE_KEY = re.compile(rf"{_KEY}(/[a-z0-9]+)?", re.IGNORECASE)
+_ANY = r"/subscriptions/[^/]+/resourceGroups/[-\w.()]{0,89}[-\w()]/providers/"
+_VAULT = re.compile(rf"{_ANY}Microsoft\.KeyVault/vaults/(?P<name>{_KEY_VAULT})", re.IGNORECASE)
+_SET = re.compile(rf"{_ANY}Microsoft\.Compute/diskEncryptionSets/[\w.-]{{1,80}}", re.IGNORECASE)
 _GKE_KEYS = (
     "GKE docs, encrypting-secrets and using-cmek (2026); Cloud Storage docs, customer-managed-keys (2026); "
     "Artifact Registry docs, cmek (2026)"
