@@ -1,54 +1,33 @@
 """Disks: types of boot disks, ephemeral disks of AKS, and local SSDs of Google Cloud's machine types."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
-from typing import Final, assert_never
+from typing import Final
 
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.cloud_kind import CloudKind
 
-_PERSISTENT = ("pd-balanced", "pd-standard", "pd-ssd", "hyperdisk-balanced")
-_HYPERDISK = ("hyperdisk-balanced",)
-_NO_HYPERDISK = ("pd-balanced", "pd-standard", "pd-ssd")
-_NO_STANDARD = ("pd-balanced", "pd-ssd", "hyperdisk-balanced")
-_AKS = ("managed", "ephemeral")
 
-_HYPERDISK_ONLY = frozenset({"a3-ultra", "a4", "c4", "c4a", "c4d", "ct6e", "g4", "h4d", "n4", "n4a", "n4d"})
-"""Families with only Hyperdisk as boot disk: the fourth generation and newer, and A3 Ultra (Compute v1 API,
-AttachedDiskInitializeParams.diskType, 2026; kubernetes/k8s.io#8325, 2025-07;
-hashicorp/terraform-provider-google#19890, 2024-10; Vertex AI DiskSpec for A3 Ultra, 2026-04)."""
+@cache
+def _boot_disks(cloud: CloudKind) -> Mapping[str, tuple[str, ...]]:
+    """Return the boot disk types by pattern of machine types, the default first, as in the table."""
+    return {row["machines"]: (*row["types"].split(),) for row in rows("boot_disks") if row["cloud"] == cloud}
 
 
-_PERSISTENT_ONLY = frozenset({"e2", "g2", "n1", "n2", "n2d", "t2d"})
-"""Families without support for Hyperdisk Balanced (Compute Engine docs, hyperdisk-balanced, 2026;
-nextflow-io/nextflow#6841, 2026-03)."""
-
-_WITHOUT_STANDARD = frozenset({"a3-high", "a3-mega", "c3", "c3d"})
-"""Families without support for standard persistent disks (Compute Engine docs, general-purpose and
-accelerator-optimized machines, supported disk types, 2026)."""
-
-
-def _of_gke(family: str) -> tuple[str, ...]:
-    if family in _HYPERDISK_ONLY:
-        return _HYPERDISK
-    if family in _PERSISTENT_ONLY:
-        return _NO_HYPERDISK
-    return _NO_STANDARD if family in _WITHOUT_STANDARD else _PERSISTENT
-
-
-def boot_disk_types(cloud: CloudKind, family: str = "") -> tuple[str, ...]:
-    """Return the boot disk types of a machine family, the default first.
+@cache
+def boot_disk_types(cloud: CloudKind, machine: str = "") -> tuple[str, ...]:
+    """Return the boot disk types of a machine type, the default first.
 
     Args:
-        family: machine family of the catalog; omitted if unknown.
+        cloud: cloud of the machine type.
+        machine: machine type; omitted for the types of all.
     """
-    match cloud:
-        case CloudKind.GKE:
-            return _of_gke(family)
-        case CloudKind.AKS:
-            return _AKS
-        case _:
-            assert_never(cloud)
+    table = _boot_disks(cloud)
+    if not machine:
+        return tuple(dict.fromkeys(kind for kinds in table.values() for kind in kinds))
+    return next(kinds for pattern, kinds in table.items() if fnmatchcase(machine, pattern))
 
 
 _PREMIUM: Final = {
@@ -61,7 +40,11 @@ size."""
 
 def disk_items(cloud: CloudKind) -> tuple[str, ...]:
     """Return the price table's items for boot disks: a GiB of a type, or a size."""
-    return tuple(f"{name}-gib" for name in _PERSISTENT) if cloud is CloudKind.GKE else tuple(_PREMIUM)
+    match cloud:
+        case CloudKind.GKE:
+            return tuple(f"{name}-gib" for name in boot_disk_types(cloud))
+        case CloudKind.AKS:
+            return tuple(_PREMIUM)
 
 
 def premium_disk(size_gib: int) -> str | None:

@@ -169,7 +169,7 @@ class Disk(Declared):
         aks_fixed("osDiskType"),
     ] = None
     """GKE: `pd-standard`, `pd-balanced`, `pd-ssd`, `hyperdisk-balanced`. AKS: `managed`, `ephemeral`.
-    Default: `pd-balanced`, `managed`."""
+    Default: `pd-balanced`, or `hyperdisk-balanced` for a machine that boots from it alone; `managed`."""
     kubelet_disk_type: Annotated[
         Literal["OS", "Temporary"] | None,
         aks_fixed("kubeletDiskType"),

@@ -277,7 +277,7 @@ def resolve(pool: Pool, site: Site, addons: Addons = NO_ADDONS, fallback: str = 
         "labels": _labels(pool, accelerator, site, addons, fallback),
         "taints": _taints(pool, addons),
         "nodes": _nodes(pool, _slice_nodes(accelerator, pool.tpu_topology), site),
-        "disk": _disk(pool, hardware, site),
+        "disk": _disk(pool, site),
         "image": pool.image or CLOUD_SPECS[site.cloud].images[0],
     }
     if site.cloud is CloudKind.GKE:
@@ -370,9 +370,9 @@ def _nodes(pool: Pool, together: int, site: Site) -> Nodes:
     return pool.nodes.model_copy(update={"min": fewest})
 
 
-def _disk(pool: Pool, hardware: Machine | None, site: Site) -> Disk:
+def _disk(pool: Pool, site: Site) -> Disk:
     size = CLOUD_SPECS[site.cloud].system_disk_gib if pool.is_system else _WORK_DISK_GIB
-    types = boot_disk_types(site.cloud, hardware.family if hardware else "")
+    types = boot_disk_types(site.cloud, pool.machine.type if pool.machine else "")
     return pool.disk.model_copy(
         update={"size_gib": pool.disk.size_gib or size, "type": pool.disk.type or types[0]}
     )

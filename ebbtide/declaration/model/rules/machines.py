@@ -265,20 +265,21 @@ def _image(pool: PoolIn) -> Iterator[Fault]:
 
 @pool_rule(
     "supported disk type",
-    "Compute v1 API, AttachedDiskInitializeParams.diskType (2026); azure-native 3.29.0, AgentPool.osDiskType",
+    "catalog/data/boot_disks.csv, a source in each row",
 )
 def _disk_type(pool: PoolIn) -> Iterator[Fault]:
     written, cloud = pool.pool.disk.type, pool.site.cloud
-    machine = pool.machine
-    types = boot_disk_types(cloud, machine.family if machine else "")
+    machine = pool.pool.machine.type if pool.pool.machine else ""
+    types = boot_disk_types(cloud, machine)
     if written is None or written in types:
         return
     of_cloud = boot_disk_types(cloud)
-    if machine is not None and written in of_cloud:
-        problem = f"{machine.name} cannot boot from a disk of type {written}."
+    if written in of_cloud:
+        problem = f"{machine} cannot boot from a disk of type {written}."
     else:
         problem = f"{service_name(cloud)} has no disk type {written}{did_you_mean(written, of_cloud)}"
-    yield Fault(pool.at("disk.type"), problem, NO_POOL, f"Write {or_list(types)}, or omit it for {types[0]}.")
+    others = f"Write {or_list(types)}, or omit" if len(types) > 1 else "Omit"
+    yield Fault(pool.at("disk.type"), problem, NO_POOL, f"{others} it for {types[0]}.")
 
 
 @pool_rule(
