@@ -1,8 +1,8 @@
 """A plugin of pytest: the catalog with rows as a contributor would add them.
 
 Machine types of known families and of new ones, an accelerator that is part of a machine and one that is
-attached to N1, with prices and quotas, on both clouds. Sizes are the clouds' own; prices are made up, some of
-them lower than any other.
+attached to N1, with prices and quotas, on both clouds. Sizes and prices are made up, some of these
+lower than any other.
 """
 
 from ebbtide.declaration.catalog import machines, prices, resources
@@ -11,11 +11,11 @@ from ebbtide.declaration.catalog.tables import lines, rows
 _TABLES = {
     "machines": (
         "cloud,machine_type,vcpus,memory_gib,gpu_type,gpu_count,gpu_memory_gib,family,attachable_gpus",
-        "gke,n2-standard-48,48,192,,0,,n2,no",
-        "gke,t2d-standard-1,1,4,,0,,t2d,no",
-        "gke,n4d-standard-2,2,8,,0,,n4d,no",
-        "gke,n4d-standard-4,4,16,,0,,n4d,no",
-        "gke,n4d-standard-8,8,32,,0,,n4d,no",
+        "gke,n2-standard-112,112,448,,0,,n2,no",
+        "gke,t2d-standard-3,3,12,,0,,t2d,no",
+        "gke,n5d-standard-2,2,8,,0,,n5d,no",
+        "gke,n5d-standard-4,4,16,,0,,n5d,no",
+        "gke,n5d-standard-8,8,32,,0,,n5d,no",
         "gke,a4x-maxgpu-4g-metal,144,960,nvidia-gb300,4,279,a4x-max,no",
         "aks,Standard_D4as_v7,4,16,,0,,Dasv7,no",
         "aks,Standard_D4als_v7,4,8,,0,,Dalsv7,no",
@@ -27,11 +27,11 @@ _TABLES = {
     ),
     "prices": (
         "cloud,region,item,usd_per_hour_on_demand,usd_per_hour_spot,usd_per_hour_flex,note",
-        "gke,us-central1,n2-standard-48,2.33,1.11,,",
-        "gke,us-central1,t2d-standard-1,0.012,0.005,,",
-        "gke,us-central1,n4d-standard-2,0.06,0.04,,",
-        "gke,us-central1,n4d-standard-4,0.12,0.08,,",
-        "gke,us-central1,n4d-standard-8,0.24,0.16,,",
+        "gke,us-central1,n2-standard-112,2.33,1.11,,",
+        "gke,us-central1,t2d-standard-3,0.012,0.005,,",
+        "gke,us-central1,n5d-standard-2,0.06,0.04,,",
+        "gke,us-central1,n5d-standard-4,0.12,0.08,,",
+        "gke,us-central1,n5d-standard-8,0.24,0.16,,",
         "gke,us-central1,a4x-maxgpu-4g-metal,60,,,",
         "gke,us-central1,gpu:nvidia-tesla-t9,0.5,0.2,,",
         "aks,westeurope,Standard_D4as_v7,0.2,0.05,,",
@@ -41,7 +41,7 @@ _TABLES = {
     ),
     "quotas": (
         "cloud,family,accelerator,on_demand,spot",
-        "gke,n4d,,N4D_CPUS,N4D_CPUS",
+        "gke,n5d,,N5D_CPUS,N5D_CPUS",
         "aks,Dasv7,,standardDasv7Family,lowPriorityCores",
     ),
 }

@@ -53,7 +53,21 @@ def premium_disk(size_gib: int) -> str | None:
 
 
 _NO_TEMPORARY_DISK = frozenset(
-    {"Dasv5", "Dasv6", "Dpsv6", "Dsv5", "Dsv6", "Easv6", "Epsv6", "Esv5", "Esv6", "Fasv6"}
+    (
+        "Dasv5",
+        "Dasv6",
+        "Dpsv6",
+        "Dsv4",
+        "Dsv5",
+        "Dsv6",
+        "Easv5",
+        "Easv6",
+        "Epsv6",
+        "Esv4",
+        "Esv5",
+        "Esv6",
+        "Fasv6",
+    )
 )
 """Azure families without a temporary disk and without `d` in their names (Azure docs,
 azure-vms-no-temp-disk, 2026)."""

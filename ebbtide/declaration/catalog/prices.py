@@ -254,27 +254,37 @@ def _price(row: Mapping[str, str], source: str) -> Price:
 
 @cache
 def _rows() -> Mapping[PriceKey, str]:
-    """Return the lines of the price table, of which a stack needs few: parsing all takes 15 ms."""
+    """Return the lines of the price table, of which a stack needs few: parsing all takes 60 ms."""
     split = (line.split(",", 3) for line in lines("prices")[1:])
     return {(cloud, region, item): rest for cloud, region, item, rest in split}
+
+
+@cache
+def _regions() -> Mapping[tuple[str, str], list[str]]:
+    """Return the regions of the price table by cloud and item."""
+    regions: dict[tuple[str, str], list[str]] = {}
+    for cloud, region, item in _rows():
+        regions.setdefault((cloud, item), []).append(region)
+    return regions
 
 
 @cache
 def _list_price(key: PriceKey) -> Price | None:
     """Return a price of the table; None if unknown.
 
-    The spot price of an AKS machine which is known in other regions only is estimated, and the flex-start
-    price of machines and accelerators on GKE. An estimated flex-start price is the on-demand price, which it
-    does not exceed (Google Cloud, DWS pricing, 2026). An estimated spot price is the on-demand price, times
-    the highest share that spot has of it in another region. Of 39 machine types in four regions, spot costs
-    18.5 % of on-demand in 108 cases, up to 35 % in 37, and more in 9 (Azure Retail Prices API;
-    andy-diericks/azure-pricing-radar@1b7f554, 2026-08-20).
+    The spot price of an AKS machine which is known in other regions only, or of others of its family, is
+    estimated, and the flex-start price of machines and accelerators on GKE. An estimated flex-start price is
+    the on-demand price, which it does not exceed (Google Cloud, DWS pricing, 2026). An estimated spot price
+    is the on-demand price, times the highest share that spot has of it elsewhere. Of 39 machine types in four
+    regions, spot costs 18.5 % of on-demand in 108 cases, up to 35 % in 37, and more in 9 (Azure Retail Prices
+    API; andy-diericks/azure-pricing-radar@1b7f554, 2026-08-20).
     """
     if (line := _rows().get(key)) is None:
         return None
     cloud, _, item = key
     price = _price(dict(zip(_COLUMNS, (*key, *next(csv.reader([line]))), strict=True)), "")
-    if price.spot is None and price.on_demand and (share := _spot_shares().get(item)):
+    share = _spot_shares().get(item) or _spot_shares().get(_family(item))
+    if price.spot is None and price.on_demand and share:
         price = replace(price, spot=round(price.on_demand * share, 6), spot_estimated=True)
     is_of_a_node = item in _machines() or item.startswith("gpu:")
     if cloud == CloudKind.GKE and price.flex is None and price.on_demand and is_of_a_node:
@@ -287,14 +297,21 @@ def _machines() -> frozenset[str]:
     return frozenset(row["machine_type"] for row in rows("machines"))
 
 
+def _family(item: str) -> str:
+    machine = find_machine(CloudKind.AKS, item)
+    return machine.family if machine else ""
+
+
 @cache
 def _spot_shares() -> Mapping[str, float]:
-    """Return the highest share of the on-demand price that spot has in any region, by AKS machine type."""
+    """Return the highest share of the on-demand price that spot has in any region, by AKS machine type and
+    family."""
     shares: dict[str, float] = {}
     for (cloud, _, item), line in _rows().items():
         on_demand, spot, _ = line.split(",", 2)
         if cloud == CloudKind.AKS and spot and on_demand:
-            shares[item] = max(shares.get(item, 0.0), float(spot) / float(on_demand))
+            for name in (item, _family(item)):
+                shares[name] = max(shares.get(name, 0.0), float(spot) / float(on_demand))
     return shares
 
 
@@ -307,9 +324,10 @@ def _find(key: PriceKey) -> Price | None:
 
 def _known(cloud: CloudKind, item: str) -> Iterator[tuple[str, Price]]:
     """Yield the regions in which the price of an item is known, and the price."""
-    for key in {**_rows(), **_own.get()}:
-        if key[0] == cloud and key[2] == item and (price := _find(key)):
-            yield key[1], price
+    own = (place for kind, place, name in _own.get() if (kind, name) == (cloud, item))
+    for region in dict.fromkeys((*_regions().get((cloud.value, item), ()), *own)):
+        if price := _find((cloud.value, region, item)):
+            yield region, price
 
 
 def find_price(cloud: CloudKind, region: str, item: str) -> Price | None:

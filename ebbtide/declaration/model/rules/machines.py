@@ -278,8 +278,9 @@ def _disk_type(pool: PoolIn) -> Iterator[Fault]:
         problem = f"{machine} cannot boot from a disk of type {written}."
     else:
         problem = f"{service_name(cloud)} has no disk type {written}{did_you_mean(written, of_cloud)}"
-    others = f"Write {or_list(types)}, or omit" if len(types) > 1 else "Omit"
-    yield Fault(pool.at("disk.type"), problem, NO_POOL, f"{others} it for {types[0]}.")
+    default, *others = types
+    omit = f"Write {or_list(types)}, or omit" if others else "Omit"
+    yield Fault(pool.at("disk.type"), problem, NO_POOL, f"{omit} it for {default}.")
 
 
 @pool_rule(
