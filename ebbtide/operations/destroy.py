@@ -17,7 +17,7 @@ from ebbtide.clients.clouds.interfaces import ClusterIdentity, StoredData
 from ebbtide.clients.kubernetes import ApiError
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.project.adopt_file import default_file, read_adopt_file
-from ebbtide.operations import access, inspection, orphans, queue_stops, user_objects
+from ebbtide.operations import access, inspection, orphans, queue_stops, terminating, user_objects
 from ebbtide.operations import state as states
 from ebbtide.operations.access import Clouds
 from ebbtide.operations.engine_events import narration
@@ -326,6 +326,8 @@ def _destroyed(run: _Run, cluster: Inspection, first: Callable[[], None] | None 
         run.print(f"Stack {stack.name} is destroyed. `{remove}` removes its state and keeps its file.")
         return DestroyOutcome(done=True)
     for line in explanation(stack.name, errors) if errors else ():
+        run.print(line)
+    for line in terminating.advice(stack.outputs, errors):
         run.print(line)
     so_far = f"{remaining} of {several(state.resources, 'resource')} still exist"
     run.print(f"{so_far}. Continue with: {command_line('destroy', stack.name)}")

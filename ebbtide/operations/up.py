@@ -26,7 +26,7 @@ from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import parts, text
 from ebbtide.declaration.project import yaml_file
-from ebbtide.operations import access, inspection, pool_replacement, queue_stops, state
+from ebbtide.operations import access, inspection, pool_replacement, queue_stops, state, terminating
 from ebbtide.operations.engine_events import WORDS, Step, narration
 from ebbtide.operations.failures import OperationError, explanation, unlocking
 from ebbtide.operations.interrupts import deferred_interrupts
@@ -416,7 +416,10 @@ class Update:
         return None
 
     def _explain(self, errors: Iterable[str]) -> None:
-        for line in explanation(self.stack.name, tuple(errors), verbose=self.verbose):
+        errors = tuple(errors)
+        for line in explanation(self.stack.name, errors, verbose=self.verbose):
+            self.log(line)
+        for line in terminating.advice(self.stack.outputs, errors):
             self.log(line)
         again = self.again or command_line("up", self.stack.name, *drain_option(self.drain_timeout))
         self.log(f"Not everything matches the declaration. Continue with: {again}")

@@ -1,0 +1,93 @@
+"""What keeps the namespace of a removed team from ending is named, with the command that frees it."""
+
+import re
+from typing import Any
+
+import pytest
+
+from ebbtide.clients.kubernetes import JSON, Api, ApiError, Object
+from ebbtide.operations import access, terminating
+
+_LABELS = {"ebbtide.dev/team": "vision"}
+_TIMED_OUT = "kubernetes:core/v1:Namespace (vision): timed out waiting for the condition"
+
+
+class _Cluster(Api):
+    """An API server with one terminating namespace."""
+
+    def __init__(self, message: str, objects: dict[str, list[Object]]) -> None:
+        super().__init__(None)
+        condition = {"type": "NamespaceContentRemaining", "status": "True", "message": message}
+        namespace = {"metadata": {"name": "vision", "labels": _LABELS}, "status": {"conditions": [condition]}}
+        self._answers: dict[str, Object] = {path: {"items": items} for path, items in objects.items()}
+        self._answers["/api/v1/namespaces"] = {"items": [namespace]}
+        self._answers["/apis/batch"] = {"preferredVersion": {"groupVersion": "batch/v1", "version": "v1"}}
+
+    def get(self, path: str, *, accept: str = JSON, **query: str) -> Object:  # noqa: ARG002 - as its base
+        """Return the object of a path."""
+        if path not in self._answers:
+            raise ApiError(404, f"{path} not found", reason="NotFound")
+        return self._answers[path]
+
+
+def _object(name: str, *finalizers: str) -> Object:
+    return {"metadata": {"name": name, "finalizers": list(finalizers)}}
+
+
+_MESSAGE = (
+    "Some resources are remaining: configmaps. has 2 resource instances, jobs.batch has 1 resource instances"
+)
+_OBJECTS = {
+    "/api/v1/namespaces/vision/configmaps": [_object("held", "acme.example/stays"), _object("ends")],
+    "/apis/batch/v1/namespaces/vision/jobs": [_object("train", "orphan", "acme.example/stays")],
+}
+
+
+def _connect(monkeypatch: pytest.MonkeyPatch, cluster: Api) -> None:
+    def connected(_outputs: object, _consequence: str) -> tuple[Api, None]:
+        return cluster, None
+
+    monkeypatch.setattr(access, "connected", connected)
+
+
+def test_the_objects_and_their_finalizers_are_named() -> None:
+    """Of each kind that remains, the objects with finalizers, with the command that removes them."""
+    held, train = terminating.blocking(_Cluster(_MESSAGE, _OBJECTS))
+    assert held == (
+        "Namespace vision cannot end: configmaps/held has the finalizer acme.example/stays. If no controller "
+        "removes it any more: kubectl patch configmaps held -n vision --type merge -p "
+        """'{"metadata": {"finalizers": null}}'"""
+    )
+    assert "jobs.batch/train has the finalizer orphan and acme.example/stays." in train
+    assert "kubectl patch jobs.batch train -n vision " in train
+
+
+def test_many_objects_are_counted() -> None:
+    """Ten are named, and the others counted."""
+    maps = {next(iter(_OBJECTS)): [_object(f"held-{number}", "a/b") for number in range(14)]}
+    *named, last = terminating.blocking(_Cluster(_MESSAGE, maps))
+    assert len(named) == 10
+    assert last == "And 4 more in the namespace vision."
+
+
+@pytest.mark.parametrize(("error", "count"), [(_TIMED_OUT, 2), ("Error 403: forbidden", 0)])
+def test_only_a_deletion_that_takes_too_long_is_looked_into(
+    monkeypatch: pytest.MonkeyPatch, error: str, count: int
+) -> None:
+    """The cluster is read only if the engine has waited in vain."""
+    _connect(monkeypatch, _Cluster(_MESSAGE, _OBJECTS))
+    assert len(list(terminating.advice(dict[str, Any], [error]))) == count
+
+
+def test_a_cluster_that_does_not_answer_adds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine's own errors stay the message."""
+    cluster = _Cluster(_MESSAGE, _OBJECTS)
+    monkeypatch.setattr(cluster, "get", _unanswered)
+    _connect(monkeypatch, cluster)
+    assert list(terminating.advice(dict[str, Any], [_TIMED_OUT])) == []
+    monkeypatch.undo()
+    assert list(terminating.advice(dict[str, Any], [_TIMED_OUT])) == []  # without a kubeconfig
+
+
+def _unanswered(path: str, **_: Any) -> Object:
+    raise ApiError(0, re.sub("/", " ", path))
