@@ -67,20 +67,20 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "prices refresh": "prices refresh dev --out prices.csv",
     "quota": "quota dev",
     "profile": "profile dev --out profile.json",
-    "run": "run --pool t4-spot --gpus 1 -- python train.py",
-    "shell": "shell --pool t4-spot --gpus 1 --idle 30m",
-    "notebook": "notebook --pool t4-spot --gpus 1 --volume shared",
+    "run": "run --queue t4 --gpus 1 -- python train.py",
+    "shell": "shell --queue t4 --gpus 1 --idle 30m",
+    "notebook": "notebook --queue t4 --gpus 1",
     "job": (
-        "job train --profile profile.json --image busybox \\\n"
-        "      --pool t4-spot --gpus 4 --memory 40Gi -- python train.py"
+        "job train --profile profile.json --queue t4 \\\n"
+        "      --gpus 4 --cpu 4 --memory 40Gi -- python train.py"
     ),
     "sweep": (
-        "sweep seeds --profile profile.json --image busybox \\\n"
-        "      --pool cpu-spot --set lr=0.1,0.01 --set seed=1,2,3 -- python train.py"
+        "sweep seeds --profile profile.json --pool cpu-spot \\\n"
+        "      --set lr=0.1,0.01 --set seed=1,2,3 -- python train.py"
     ),
-    "config set": "config set pool=t4-spot namespace=vision",
-    "config get": "config get pool",
-    "config unset": "config unset pool",
+    "config set": "config set queue=t4 image=python:3.13-slim",
+    "config get": "config get queue",
+    "config unset": "config unset queue",
     "logs": "logs train --follow",
     "cp": "cp train:model.pt results --namespace vision",
     "cost": "cost --since 7d --by user",
@@ -104,7 +104,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "reap": "reap --yes",
     "destroy": "destroy dev",
 }
-"""Arguments by command; pools and namespaces are those of the repository's stack dev."""
+"""Arguments by command; pools, queues and namespaces are those of the repository's stack dev."""
 
 
 def epilog(command: str) -> str:

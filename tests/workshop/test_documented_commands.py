@@ -31,7 +31,9 @@ _WHOLE: Final = {
 }
 """Pages whose commands a test runs as printed, in order."""
 
-_OFFLINE: Final = {*("--version", "config", "job", "machines", "preview", "profile", "review", "sweep")}
+_OFFLINE: Final = {
+    *("--version", "config", "init", "job", "machines", "preview", "profile", "review", "sweep")
+}
 """Commands of `ebbtide` that reach nothing: `test_offline_commands_run` runs those of all other pages."""
 
 _ELSEWHERE: Final = {
@@ -45,7 +47,6 @@ _ELSEWHERE: Final = {
     "doctor": "rehearsal/tests/unit/test_doctor.py",
     "drift": "rehearsal/tests/engine/test_drift.py",
     "follow": "rehearsal/tests/control_plane/test_submit.py",
-    "init": "tests/unit/operations/test_init.py",
     "cost": "rehearsal/tests/control_plane/test_cost_recorder.py",
     "logs": "tests/unit/work/test_logs.py",
     "notebook": "rehearsal/tests/control_plane/test_notebook.py",

@@ -17,7 +17,10 @@ from ebbtide.text import command_line
 from tests.repository import ROOT
 
 _COLUMNS = 80
-_LOCAL = ("schema", "preview", "profile", "job", "sweep")
+_LOCAL = (
+    *("init", "schema", "preview", "machines", "profile", "config set", "config get", "job", "sweep"),
+    "config unset",
+)
 """The commands whose examples need neither a cluster nor a cloud, in the order in which they follow."""
 
 
@@ -75,8 +78,8 @@ def test_examples_run(tmp_path: Path) -> None:
     for command in _LOCAL:
         words = shlex.split(EXAMPLES[command].replace("\\\n", ""))
         shown = _run(*words, cwd=tmp_path, PYTHONPATH=str(ROOT))
-        out = words[words.index("--out") + 1] if "--out" in words else ""
-        assert shown or (tmp_path / out).read_text(encoding="utf-8")
+        file = tmp_path / words[words.index("--out") + 1] if "--out" in words else tmp_path / ".ebbtide.json"
+        assert shown or file.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("command", [name for name in EXAMPLES if name not in _LOCAL])
