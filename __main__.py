@@ -1,8 +1,9 @@
-"""The program of every stack: read the declaration, deploy the cluster, export its outputs."""
+"""The program of every stack: deploy the declared cluster, export its outputs."""
 
 import pulumi
 
-from stacks import stack
+from components import program
 
-for name, value in stack.build(stack.cluster()).items():
+cluster = program.configured()
+for name, value in program.outputs(cluster, program.deploy(cluster)).items():
     pulumi.export(name, value)

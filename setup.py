@@ -1,8 +1,7 @@
 """Packages of the wheel: `ebbtide`, and inside it `components` as `ebbtide.components` and the templates of
 `ebbtide init`.
 
-Packages are found, not listed: a list forgets the next one. No wheel has a top-level `components` or
-`stacks`.
+Packages are found, not listed: a list forgets the next one. No wheel has a top-level `components`.
 """
 
 from setuptools import find_packages, setup

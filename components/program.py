@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol, assert_never, cast
+from typing import Any, Final, Protocol, assert_never, cast
 
 import pulumi
 
@@ -12,7 +12,13 @@ from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import advice, declare
 from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.declaration.project.extends import ExtendsError, extended, inherited
-from ebbtide.declaration.project.source import NAMESPACE, find_source, parsed, project_directory
+from ebbtide.declaration.project.source import (
+    NAMESPACE,
+    find_misplaced,
+    find_source,
+    parsed,
+    project_directory,
+)
 from ebbtide.placement.derive import profile
 from ebbtide.text import and_list
 
@@ -52,6 +58,51 @@ def declared(written: object, **defaults: Any) -> Cluster:
     for warning in advice(cluster):
         pulumi.log.warn(str(warning))
     return cluster
+
+
+_ACCOUNTS: Final = {"project": "gke", "subscription": "aks"}
+"""Settings with a cloud's account, and the cloud."""
+
+
+def configured() -> Cluster:
+    """Return the cluster that the stack declares under `ebbtide:cluster`; its warnings are logged.
+
+    Defaults are the answers to `ebbtide init` and `pulumi new`: the settings `ebbtide:owner`, and
+    `ebbtide:location` with `ebbtide:project` on GKE or `ebbtide:subscription` on AKS.
+
+    Raises:
+        pulumi.RunError: no cluster is declared, or it is invalid; the message lists all errors.
+    """
+    config = pulumi.Config(NAMESPACE)
+    written = config.get("cluster")
+    if written is None:
+        stack = pulumi.get_stack()
+        hints = " ".join(str(key) for key in find_misplaced(Path.cwd(), stack))
+        write = f"Write one under `ebbtide:cluster` in Pulumi.{stack}.yaml; README.md has an example."
+        raise pulumi.RunError(f"The stack {stack} declares no cluster. {hints or write}")
+    names = ("owner", *_ACCOUNTS, "location")
+    found = {name: value for name in names if (value := config.get(name) or _inherited(config, name))}
+    kind = _declared_cloud(config)
+    accounts = [name for name, cloud in _ACCOUNTS.items() if name in found and kind in (None, cloud)]
+    if len(accounts) > 1:
+        raise pulumi.RunError(
+            "The stack has ebbtide:project, which is of GKE, and ebbtide:subscription, which is of AKS. "
+            "Remove one of them, or declare cloud.kind."
+        )
+    defaults: dict[str, Any] = {"owner": found["owner"]} if "owner" in found else {}
+    for account in accounts:
+        own = {name: found[name] for name in (account, "location") if name in found}
+        defaults["cloud"] = {"kind": _ACCOUNTS[account], **own}
+    return declared(parsed(written), **defaults)
+
+
+def _declared_cloud(config: "_Settings") -> str | None:
+    """Return the declared `cloud.kind`, its own or that of a base; None without one."""
+    match extended(parsed(config.get("cluster") or ""), project_directory(Path.cwd())).value:
+        case {"cloud": {"kind": str(kind)}}:
+            return kind
+        case _:
+            return None
 
 
 class _Settings(Protocol):

@@ -555,7 +555,7 @@ def _copies() -> Iterator[tuple[str, Callable[[], str]]]:
     for cloud in ("gke", "aks"):
         for name in _SHARED:
             yield f"template/{cloud}/.github/{name}", (ROOT / ".github" / name).read_text
-    for name in (".github/actions/install/action.yml", ".gitignore", "renovate.json"):
+    for name in (".github/actions/install/action.yml", ".gitignore", "__main__.py", "renovate.json"):
         yield f"template/aks/{name}", (ROOT / "template/gke" / name).read_text
 
 

@@ -26,8 +26,7 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "Pulumi.yaml").write_text("name: shop\nruntime: python\n")
     (tmp_path / "Pulumi.dev.yaml").write_text(_DEV)
     (tmp_path / "__main__.py").write_text((ROOT / "__main__.py").read_text())
-    for package in ("stacks", "components"):
-        (tmp_path / package).symlink_to(ROOT / package)
+    (tmp_path / "components").symlink_to(ROOT / "components")
     return tmp_path
 
 
@@ -79,23 +78,34 @@ def test_a_misspelt_declaration(project: Path) -> None:
     )
 
 
-def test_settings_that_are_missing_are_all_named(project: Path) -> None:
-    """A template's program names every setting that no file has; one that a base has is not missing."""
-    (project / "Pulumi.base.yaml").write_text(f"{_DEV}  ebbtide:owner: vision\n")
-    own = "config:\n  ebbtide:cluster: {extends: Pulumi.base.yaml}\n"
-    (project / "Pulumi.dev.yaml").write_text(own)
-    program = (ROOT / "template/gke/__main__.py").read_text()
-    (project / "__main__.py").write_text(program.replace("ebbtide.components", "components"))
-    assert _message(project) == (
-        "The stack has no ebbtide:project and ebbtide:location. Run `pulumi config set ebbtide:project "
-        "VALUE` and `pulumi config set ebbtide:location VALUE`."
-    )
-    settings = "  ebbtide:project: acme-ml\n  ebbtide:location: us-central1-z\n"
-    (project / "Pulumi.base.yaml").write_text("config:\n  ebbtide:cluster: {}\n")
+_TEMPLATE = (ROOT / "template/gke/__main__.py").read_text().replace("ebbtide.components", "components")
+
+
+def test_settings_complete_the_declaration(project: Path) -> None:
+    """A new project's program takes owner and cloud from the stack's settings, and those of a base."""
+    (project / "__main__.py").write_text(_TEMPLATE)
+    settings = "  ebbtide:owner: vision\n  ebbtide:project: acme-ml\n  ebbtide:location: us-central1-z\n"
     fields = _DEV.partition("    cloud")[2].partition("\n")[2].replace("standrad", "standard")
-    (project / "Pulumi.dev.yaml").write_text(
-        f"config:\n  ebbtide:owner: vision\n{settings}  ebbtide:cluster:\n{fields}"
-    )
-    assert "\n\nPulumi.dev.yaml:4:3: cloud.location\n  us-central1 has no zone us-central1-z" in _message(
-        project
-    )
+    (project / "Pulumi.dev.yaml").write_text(f"config:\n{settings}  ebbtide:cluster:\n{fields}")
+    wrong = ": cloud.location\n  us-central1 has no zone us-central1-z"
+    assert f"\n\nPulumi.dev.yaml:4:3{wrong}" in _message(project)
+    (project / "Pulumi.base.yaml").write_text((project / "Pulumi.dev.yaml").read_text())
+    (project / "Pulumi.dev.yaml").write_text("config:\n  ebbtide:cluster: {extends: Pulumi.base.yaml}\n")
+    assert wrong[2:] in _message(project)
+    (project / "Pulumi.base.yaml").write_text("config:\n  ebbtide:cluster: {pools: []}\n")
+    message = _message(project)
+    assert "owner" in message
+    assert "cloud" in message
+
+
+def test_accounts_of_both_clouds(project: Path) -> None:
+    """Which cloud is meant is not guessed; the declared one takes its own account."""
+    (project / "__main__.py").write_text(_TEMPLATE)
+    settings = "  ebbtide:project: acme-ml\n  ebbtide:subscription: none\n  ebbtide:location: mars\n"
+    pools = _DEV.partition("    cloud")[2].partition("\n")[2]
+    (project / "Pulumi.dev.yaml").write_text(f"config:\n{settings}  ebbtide:cluster:\n{pools}")
+    assert "ebbtide:subscription, which is of AKS. Remove one of them" in _message(project)
+    declared = f"    cloud: {{kind: aks}}\n    owner: us\n{pools}"
+    (project / "Pulumi.dev.yaml").write_text(f"config:\n{settings}  ebbtide:cluster:\n{declared}")
+    assert "cloud.subscription\n" in _message(project)
+    assert "cloud.project" not in _message(project)

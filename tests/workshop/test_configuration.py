@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.repository import ROOT, relative, sources, syntax
 
-_READER = ROOT / "stacks/stack.py"
-_PROGRAM = [ROOT / "__main__.py", *sources("stacks", "components")]
+_READER = ROOT / "components/program.py"
+_PROGRAM = [ROOT / "__main__.py", *sources("components")]
 _FOR_WORKLOADS = ROOT / "ebbtide/placement/profile_sources.py"
 _MODEL = [
     path
@@ -31,10 +31,10 @@ def _readers(paths: Iterable[Path], *names: str) -> list[str]:
 
 
 def test_configuration_has_one_reader() -> None:
-    """Only `stacks/stack.py` reads `pulumi.Config`; what commands add for a run, in any program, is read in
+    """Only `components/program.py` reads `pulumi.Config`; what commands add for a run is read in
     `components/adoption.py` and `components/node_pools.py`."""
     of_commands = ["components/adoption.py", "components/node_pools.py"]
-    assert _readers(_PROGRAM, "Config", "get_all_config") == [relative(_READER), *of_commands]
+    assert _readers(_PROGRAM, "Config", "get_all_config") == [*of_commands, relative(_READER)]
 
 
 def test_environment_has_no_reader() -> None:

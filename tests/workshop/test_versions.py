@@ -29,9 +29,7 @@ _BENCHMARKS = [
 
 _PYTHON = [
     path
-    for path in sources(
-        "ebbtide", "rehearsal/ebbtide_rehearsal", "kueue-replay/kueue_replay", "components", "stacks"
-    )
+    for path in sources("ebbtide", "rehearsal/ebbtide_rehearsal", "kueue-replay/kueue_replay", "components")
     if path not in (_VERSIONS, *_BENCHMARKS, *_OWN)
 ]
 _VERSION = re.compile(r"(?:^|[=:/@])v?(\d+\.\d+\.\d+(?:-gke\.\d+)?)(?![\w.])")

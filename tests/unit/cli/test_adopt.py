@@ -20,11 +20,9 @@ import sys
 
 sys.path.insert(0, {str(ROOT)!r})
 
-import pulumi
 from components import program
 
-cluster = program.declared(pulumi.Config("ebbtide").require_object("cluster"))
-program.deploy(cluster)
+program.deploy(program.configured())
 """
 
 
@@ -351,3 +349,19 @@ def test_a_new_project_is_written_whole_or_not(project: Path) -> None:
     assert "README.md exists in" in output
     assert "There is no cluster to read" in _init("--from-cluster", status=2)
     assert [path.name for path in (project / "new").iterdir()] == ["README.md"]
+
+
+@pytest.mark.parametrize("other", CloudKind)
+def test_a_project_of_init_adopts_clusters_of_both_clouds(project: Path, other: CloudKind) -> None:
+    """A project that was made for a new cluster on GKE declares existing ones beside it, each with its own
+    owner and account."""
+    _adopt("new", "--project", "acme-ml", "--machines", "t4", command="init")
+    documents = {
+        CloudKind.GKE: cluster("lab", "us-central1-a", [pool("admin", "e2-standard-4")]),
+        CloudKind.AKS: aks_shapes.VERIFIED[0],
+    }
+    _describe(project / "cluster.json", documents[other])
+    _adopt("shared", "--from", "cluster.json", "--owner", "us", "--cwd", str(project / "new"))
+    for stack in ("shared", "dev"):
+        done = CliRunner().invoke(app, ["preview", stack, "--cwd", str(project / "new")])
+        assert done.exit_code == 0, done.output

@@ -107,7 +107,7 @@ def extended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "Pulumi.dev.yaml").write_text(_BASE)
     (tmp_path / "Pulumi.pr.yaml").write_text(_PR)
     (tmp_path / "Pulumi.other.yaml").write_text(_BASE.replace("t4-spot", "bad name"))
-    (tmp_path / "__main__.py").write_text("from stacks import stack\n\nstack.cluster()\n")
+    (tmp_path / "__main__.py").write_text("from components import program\n\nprogram.configured()\n")
     return tmp_path
 
 
@@ -370,9 +370,7 @@ def test_errors_replace_an_earlier_review(project: Path, tmp_path: Path, format_
         "    cloud: {kind: gke, project: acme-ml, location: mars}\n"
         "    pools: [{name: system, role: system, machine: e2-small, nodes: {max: -3}}]\n"
     )
-    program = "import pulumi\nfrom components import program\n"
-    declared = "program.declared(pulumi.Config('ebbtide').require_object('cluster'))\n"
-    (project / "__main__.py").write_text(program + declared)
+    (project / "__main__.py").write_text("from components import program\n\nprogram.configured()\n")
     out = tmp_path / "review"
     out.write_text("PASS")
     result = _review(project, "--format", format_, "--out", str(out))

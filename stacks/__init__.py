@@ -1,1 +1,0 @@
-"""Stacks: deploy a stack's configured cluster and export its outputs."""
