@@ -3,9 +3,10 @@
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand, TyperOption
 
 from ebbtide.values import durations
 
@@ -20,6 +21,25 @@ class PreviewFormat(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+
+
+class Command(TyperCommand):
+    """A command that refuses an option that is given twice, of which Typer would keep the last value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words.
+
+        Raises:
+            BadParameter: an option that takes one value is repeated.
+        """
+        if not ctx.resilient_parsing:
+            _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+            for option in order:
+                takes_one = isinstance(option, TyperOption) and not (option.multiple or option.is_flag)
+                if takes_one and order.count(option) > 1:
+                    problem = "takes one value, and is given several times. Write it once."
+                    raise typer.BadParameter(f"{option.opts[-1]} {problem}")
+        return super().parse_args(ctx, args)
 
 
 def stack_names(context: typer.Context) -> list[str]:

@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from typer.core import TyperCommand
 
 from ebbtide.cli import follow as follow_command
 from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import ExitStatus, say
-from ebbtide.cli.options import PreviewFormat
-from ebbtide.cli.workloads import Command, fields_of, with_defaults, with_shared_options
+from ebbtide.cli.options import Command, PreviewFormat
+from ebbtide.cli.workloads import CommandWords, fields_of, with_defaults, with_shared_options
 from ebbtide.work.tasks import CodeIn
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from ebbtide.work.runs.folder import Folder
 
 
-class RunCommand(TyperCommand):
+class RunCommand(Command):
     """A command line `[NAME] [OPTIONS] -- COMMAND`: without a name, the first word of COMMAND is none."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -69,7 +68,7 @@ def run(
     name: Annotated[
         str, typer.Argument(metavar="[NAME]", help="The Job's name; by default the folder's, with a suffix.")
     ] = "",
-    command: Command = None,
+    command: CommandWords = None,
     *,
     code: Code = Path(),
     code_in: CodeInOption = None,

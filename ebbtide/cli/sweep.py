@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ebbtide.cli.run import CodeInOption, Replace, Setup, create
-from ebbtide.cli.workloads import Command, Name, fields_of, give, pairs_of, with_defaults, with_shared_options
+from ebbtide.cli.workloads import (
+    CommandWords,
+    Name,
+    fields_of,
+    give,
+    pairs_of,
+    with_defaults,
+    with_shared_options,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +27,7 @@ if TYPE_CHECKING:
 @with_shared_options
 def sweep(  # noqa: PLR0913 - one parameter an option
     name: Name,
-    command: Command = None,
+    command: CommandWords = None,
     *,
     axes: Annotated[
         list[str], typer.Option("--set", metavar="NAME=VALUE,VALUE", help="A parameter, with its values.")

@@ -36,7 +36,7 @@ ProfileSource = Annotated[
     ),
 ]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The Job's name.")]
-Command = Annotated[
+CommandWords = Annotated[
     list[str] | None,
     typer.Argument(metavar="[-- COMMAND]", help="The command; by default the image's.", show_default=False),
 ]
@@ -132,7 +132,7 @@ def with_shared_options(
 @with_shared_options
 def job(
     name: Name,
-    command: Command = None,
+    command: CommandWords = None,
     *,
     nodes: Annotated[
         int, typer.Option(help="Pods of the Job, each with its rank and the address of the first.")

@@ -45,6 +45,19 @@ def _ebbtide(*args: str | Path, cwd: Path = ROOT, **environment: str) -> subproc
     )
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("machines", "--region", "us-central1", "--region", "europe-west4"),
+        ("run", "--queue", "t4", "--queue", "big", "--", "true"),
+    ],
+)
+def test_an_option_of_one_value_is_given_once(words: tuple[str, ...]) -> None:
+    """The last of several values does not win unseen."""
+    wrong = f"{words[1]} takes one value, and is given several times. Write it once."
+    assert wrong in " ".join(_refused(_ebbtide(*words)).split())
+
+
 def _project(directory: Path, dev: str, program: str = _PROGRAM) -> Path:
     (directory / "Pulumi.yaml").write_text("name: shop\nruntime: python\n")
     (directory / "Pulumi.dev.yaml").write_text(dev)
