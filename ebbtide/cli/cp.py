@@ -57,8 +57,9 @@ def cp(
     A file is copied into DIR, and of a folder its files; `NAME:` is all of the outputs. They are read in the
     Job's running pod. Without one, a Job on the pool or in the queue reads them, and is deleted again; if the
     Job still exists, it has the same pool or queue, and image. Only files and directories are copied: no
-    links, nothing into `.git`, and nothing over an existing file without --force. Exit status 1: something
-    was not copied; its name is printed.
+    links, nothing into `.git`, and nothing over an existing file without --force. A new DIR gets a
+    `.gitignore`, so that `run` does not send it as code. Exit status 1: something was not copied; its name
+    is printed.
     """
     from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
     from ebbtide.text import several  # noqa: PLC0415

@@ -33,7 +33,7 @@ from ebbtide.cli.init import init
 from ebbtide.cli.jobs import cancel, jobs, rerun
 from ebbtide.cli.logs import logs
 from ebbtide.cli.machines import machines
-from ebbtide.cli.options import PreviewFormat, stack_files, stack_names
+from ebbtide.cli.options import Command, PreviewFormat, stack_files, stack_names
 from ebbtide.cli.preview import preview
 from ebbtide.cli.prices import prices_refresh
 from ebbtide.cli.profile import profile
@@ -156,9 +156,9 @@ def root(
 ) -> None:
     """ML clusters on GKE and AKS from one declaration.
 
-    Only `quota`, `prices`, `adopt` unless from files, `doctor`, `up`, `status`, `sleep`, `wake`, `extend`,
-    `reap`, `destroy`, `follow`, `jobs`, `logs`, `cp`, `why`, `cancel`, `rerun`, `run`, `shell`, `notebook`,
-    `cost`, `trace export`, --submit and --when need access to a backend, a cloud or a cluster.
+    Only `quota`, `prices`, `adopt` unless from files, `doctor`, `up`, `status`, `drift`, `sleep`, `wake`,
+    `extend`, `reap`, `destroy`, `follow`, `jobs`, `logs`, `cp`, `why`, `cancel`, `rerun`, `run`, `shell`,
+    `notebook`, `cost`, `trace export`, --submit and --when need access to a backend, a cloud or a cluster.
     """
 
 
@@ -278,7 +278,7 @@ _COMMANDS = cast(
 for _group, _members in _COMMANDS.items():
     for _command in _members:
         app.command(
-            cls=RunCommand if _command is run else None,
+            cls=RunCommand if _command is run else Command,
             epilog=epilog(_command.__name__),
             rich_help_panel=_group,
         )(_reporting(_command))
@@ -289,7 +289,7 @@ def _add_group(name: str, text: str, panel: str, commands: Iterable[Callable[...
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=text)
     for command in commands:
         part = command.__name__.removeprefix(f"{name}_")
-        group.command(part, epilog=epilog(f"{name} {part}"))(_reporting(command))
+        group.command(part, cls=Command, epilog=epilog(f"{name} {part}"))(_reporting(command))
     app.add_typer(group, name=name, rich_help_panel=panel)
 
 

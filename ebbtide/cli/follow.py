@@ -167,7 +167,7 @@ def _follow(
     *,
     logs: bool,
 ) -> None:
-    from ebbtide.cli.follow_progress import EndedPods, ProgressLines, narration  # noqa: PLC0415
+    from ebbtide.cli.follow_progress import EndedPods, MissingModules, ProgressLines, narration  # noqa: PLC0415
     from ebbtide.work import submission  # noqa: PLC0415
     from ebbtide.work.logs import LogStream  # noqa: PLC0415
     from ebbtide.work.progress import Phase, end_document, end_message  # noqa: PLC0415
@@ -175,9 +175,8 @@ def _follow(
 
     is_document = format_ is PreviewFormat.JSON
     output = console(sys.stderr if is_document else sys.stdout)
-    stream = LogStream(
-        api, namespace, lambda line: output.print(printable(of_pod(line)), markup=False, soft_wrap=True)
-    )
+    modules = MissingModules(lambda line: output.print(printable(of_pod(line)), markup=False, soft_wrap=True))
+    stream = LogStream(api, namespace, modules)
     history = PodHistory()
 
     def note(line: str) -> None:
@@ -199,7 +198,7 @@ def _follow(
         lines = ProgressLines(api, name, namespace, profile, show, note if output.is_terminal else show)
         snapshot, progress = submission.follow(api, name, namespace, lines, show, on_pods)
         unread = stream.end()
-    for line in unread:
+    for line in (*unread, *modules.hints(progress)):
         say(own_lines(line, logs=logs), err=True)
     row = _row(api, name, namespace, profile, history)
     if is_document:

@@ -1,5 +1,6 @@
 """Progress of a workload: a live line on a terminal, a line per change in a log."""
 
+import re
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from ebbtide.work.evidence import OBVIOUS, Cause, read_evidence
 from ebbtide.work.progress import Phase, Progress, cause_of, failure_text, progress_line
 
 _WAITING: Final = frozenset({Phase.QUEUED, Phase.WAITING, Phase.STARTING})
+_MISSING_MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
 _AGAIN: Final = 15.0
 """Seconds after which the cause of the same state is read again: what holds the quota changes."""
 
@@ -113,6 +115,33 @@ class EndedPods:
             cause = condition(pod, "DisruptionTarget") if is_disrupted else {}
             why = text(cause, "message") or text(cause, "reason") or failure_text(pod)
             self._note(f"Pod {pod['metadata']['name']} ended: {why.rstrip('.')}.")
+
+
+class MissingModules:
+    """Pass on the lines of logs, and collect the modules that Python has not found."""
+
+    def __init__(self, show: Callable[[str], object]) -> None:
+        """Read lines.
+
+        Args:
+            show: called with each line.
+        """
+        self._show, self._names = show, dict[str, None]()
+
+    def __call__(self, line: str) -> None:
+        """Read a line."""
+        if found := _MISSING_MODULE.search(line):
+            self._names[found[1]] = None
+        self._show(line)
+
+    def hints(self, end: Progress) -> Sequence[str]:
+        """Return how a run that has failed gets the packages of the modules."""
+        names = " ".join(self._names)
+        hint = (
+            f"The image does not have {names}. --setup 'python -m pip install {names}' installs packages of "
+            "such names before the command; or use an image that has them (--image)."
+        )
+        return [hint] if names and end.phase is Phase.FAILED else []
 
 
 class Changes:

@@ -197,11 +197,6 @@ def _in_queue(profile: Profile, task: Task) -> Placement:
     problems = Problems()
     check_shared_memory(task, problems)
     _check_priority(profile, task, problems)
-    problems.check(
-        task.cpu and task.memory,
-        "cpu and memory are both required in a queue: it counts requests, and would otherwise admit more "
-        "than the nodes can run.",
-    )
     pools = [profile.pool(name) for name in queue.pools]
     malformed = Problems()
     for amount in ("cpu_m", "memory_b", "max_run_seconds"):
@@ -210,11 +205,16 @@ def _in_queue(profile: Profile, task: Task) -> Placement:
     fitting = [
         pool for pool in pools if {*_obstacles(pool, task, profile.cloud, run=False)} <= {*malformed.all}
     ]
-    problems.check(fitting, f"No pool of queue {queue.name} can run this.")
     for pool in fitting or pools:
         for problem in _obstacles(pool, task, profile.cloud):
             problems.add(problem)
-    _check_idle(fitting or pools, task, f"queue {queue.name}", problems)
+    problems.check(fitting, f"No pool of queue {task.queue} can run this.")
+    problems.check(
+        (task.cpu and task.memory) or not fitting,  # `run` derives them from a pool that fits
+        "cpu and memory are both required in a queue: it counts requests, and would otherwise admit more "
+        "than the nodes can run.",
+    )
+    _check_idle(fitting or pools, task, f"queue {task.queue}", problems)
     namespace, label, accelerator, annotations = "", "", "", dict[str, str]()
     with problems.collecting():
         namespace, label = _local_queue(queue, task)
@@ -309,6 +309,9 @@ def _accelerator(pools: Sequence[PoolProfile], task: Task) -> str:
     return kinds[0] if kinds else ""
 
 
+_SEVERAL: Final = "; `ebbtide run --nodes 2` starts two such pods, each on a node."
+
+
 def _obstacles(pool: PoolProfile, task: Task, cloud: str, *, run: bool = True) -> tuple[str, ...]:
     """Return the reasons why no node of a pool can run a task; with `run`, including its duration. Invalid
     amounts are reported again, with the same text."""
@@ -316,7 +319,8 @@ def _obstacles(pool: PoolProfile, task: Task, cloud: str, *, run: bool = True) -
     node = f"a node of pool {pool.name}"
     problems.check(
         task.gpu_count <= (pool.accelerator.count if pool.accelerator else 0),
-        f"gpus is {task.gpus}, and {node} has {pool.accelerator or 'no accelerators'}.",
+        f"gpus is {task.gpus}, and {node} has {pool.accelerator or 'no accelerators'}."
+        + (f" Write at most {pool.accelerator.count}{_SEVERAL}" if pool.accelerator else ""),
     )
     problems.check(
         pool.accelerator is None or not pool.accelerator.most < task.gpu_count <= pool.accelerator.count,

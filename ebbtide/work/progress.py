@@ -122,14 +122,23 @@ _NEW: Final = Cause(
     remedy="that takes seconds",
     actor=Actor.TIME,
 )
-_RETRY: Final = Cause(
-    reason="Retry",
-    message="its pods have ended, and its controller waits before the next try",
-    remedy="the next one starts within 6 minutes",
-    actor=Actor.TIME,
-)
-"""Wait after failures of a Job: 10 s, twice as long each time, up to 6 minutes (Kubernetes docs, Job, pod
-backoff failure policy)."""
+_FIRST_WAIT: Final = 10
+_LONGEST_WAIT: Final = 360
+"""Seconds of the wait after failures of a Job, twice as long each time (Kubernetes docs, Job, pod backoff
+failure policy)."""
+
+
+def _retry(job: Object) -> Cause:
+    """Return the wait between two tries; each index of a Job has its own, of at most the longest."""
+    failed = int(job.get("status", {}).get("failed") or 1)
+    has_own = job["spec"].get("backoffLimitPerIndex") is not None
+    wait = _LONGEST_WAIT if has_own else min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** min(failed - 1, 9))
+    return Cause(
+        reason="Retry",
+        message="its pods have ended, and its controller waits before the next try",
+        remedy=f"the next pod is created within {durations.in_one_unit(wait)}",
+        actor=Actor.TIME,
+    )
 
 
 def cause_of(evidence: Evidence) -> Cause | None:
@@ -150,7 +159,7 @@ def cause_of(evidence: Evidence) -> Cause | None:
     if "Running" in phases or not job or _succeeded(job, alive):
         return None
     is_between_tries = bool(phases) and set(phases) <= {"Succeeded", "Failed"}
-    return missing_pods(evidence, job) or (_RETRY if is_between_tries else _NEW)
+    return missing_pods(evidence, job) or (_retry(job) if is_between_tries else _NEW)
 
 
 def count_indexes(text: str) -> int:
@@ -284,6 +293,10 @@ def _failures(evidence: Evidence) -> list[str]:
     return lines
 
 
+_KILLED: Final = 137
+_OUT_OF_MEMORY: Final = "it was killed, as for more memory than it has; request more (--memory)"
+
+
 def failure_text(pod: Object) -> str:
     """Format the end of a failed pod: the exit code of its failed container, or the pod's reason."""
     status: Object = pod.get("status", {})
@@ -291,7 +304,8 @@ def failure_text(pod: Object) -> str:
         ended: Object = container["state"].get("terminated") or {}
         if ended.get("exitCode"):
             reason: str = ended.get("reason") or ""
-            return f"exit code {ended['exitCode']}" + (f" ({reason})" if reason not in {"", "Error"} else "")
+            shown = f"exit code {ended['exitCode']}" + (f" ({reason})" if reason not in {"", "Error"} else "")
+            return f"{shown}: {_OUT_OF_MEMORY}" if ended["exitCode"] == _KILLED else shown
     return ": ".join(filter(None, (status.get("reason"), status.get("message")))) or "no reason is reported"
 
 

@@ -238,7 +238,8 @@ def check(task: Task, problems: Problems, *, name_length: int = LABEL_LENGTH) ->
         is_label(task.name, name_length),
         f"name is {task.name!r}; write at most {name_length} lower-case letters, digits and hyphens.",
     )
-    problems.check(task.image.strip(), "image is empty; name an image.")
+    no_target = not (task.pool or task.queue)  # which has a default image, and whose absence is reported
+    problems.check(task.image.strip() or no_target, "image is empty; name an image.")
     problems.check(
         not task.namespace or is_label(task.namespace),
         f"namespace is {task.namespace!r}, which is not a valid namespace name.",

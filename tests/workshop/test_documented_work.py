@@ -1,4 +1,4 @@
-"""Work in README, the manual, the pages and the help: accepted by the stack that they preview, for its team."""
+"""Work in README, the manual, the pages and the help is accepted by the stack that they preview."""
 
 import shlex
 from pathlib import Path

@@ -228,13 +228,14 @@ def receive(
         kubectl: the command of kubectl, with the pod's namespace.
         pod: the pod, with the variable `EBBTIDE_OUTPUTS`.
         path: path in the outputs; empty for all.
-        directory: the directory, which is created if necessary.
+        directory: the directory; a new one gets a `.gitignore`, so that no run sends it as code.
         overwrite: whether files of the directory are replaced.
 
     Raises:
         WorkloadError: there is no such file, or the directory cannot be written.
         ClusterError: the connection was lost, or the image has neither tar nor Python.
     """
+    is_new = not directory.exists()
     words = ["exec", pod["metadata"]["name"], "-c", CONTAINER, "--", "sh", "-c", _SEND, "send", path or "."]
     extracted: Extracted | None = None
     with (
@@ -246,6 +247,8 @@ def receive(
             with suppress(ArchiveError):  # explained by kubectl's error output
                 extracted = extract(process.stdout, directory, overwrite=overwrite)
                 process.stdout.read(_REST)
+                if is_new and extracted.files and not (directory / ".gitignore").exists():
+                    (directory / ".gitignore").write_text("*\n", encoding="utf-8")
             process.stdout.close()
             status = process.wait(_LAST)
         except OSError as error:

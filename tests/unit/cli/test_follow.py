@@ -165,6 +165,35 @@ def test_a_line_of_a_pod_is_not_taken_for_ebbtides(monkeypatch: pytest.MonkeyPat
     ]
 
 
+class _Failing(_Preempting):
+    """The same, whose second pod ends with a module that its image lacks."""
+
+    def lines(self, path: str, **query: str) -> Generator[str]:
+        """Return the lines of a pod's log."""
+        del query
+        if path.endswith("/train-b/log"):
+            yield "2026-11-20T14:30:00Z ModuleNotFoundError: No module named 'wandb.sdk'"
+
+    def _job_now(self) -> Object:
+        job = super()._job_now()
+        for item in job["status"]["conditions"]:
+            item["type"] = "Failed"
+        return job
+
+
+def test_a_missing_module_hints_at_setup(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of a failed Job names the option that installs what its log misses."""
+    server = _Failing()
+    monkeypatch.setattr(Api, "of_user", lambda _context="": server)
+    monkeypatch.setattr(submission.time, "sleep", server.sleep)
+    monkeypatch.setenv("EBBTIDE_PROFILE", DEV.json())
+    (command,) = (it for _, it in commands() if "ebbtide job train " in it and "--submit" in it)
+    CliRunner().invoke(app, shlex.split(command)[1:])
+    done = CliRunner().invoke(app, ["follow", "train", "-n", "lab", "--logs"])
+    assert done.exit_code == 1, done.output
+    assert "ebbtide: The image does not have wandb. --setup 'python -m pip install wandb'" in done.output
+
+
 def test_an_interrupt_right_after_the_creation(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -73,7 +73,7 @@ def test_help_ends_with_an_example(command: str) -> None:
 
 def test_examples_run(tmp_path: Path) -> None:
     """Every example that needs no cluster runs as it is printed, one after the other."""
-    for name in ("__main__.py", "Pulumi.yaml", "Pulumi.dev.yaml", "components", "stacks"):
+    for name in ("__main__.py", "Pulumi.yaml", "Pulumi.dev.yaml", "components"):
         (tmp_path / name).symlink_to(ROOT / name)
     for command in _LOCAL:
         words = shlex.split(EXAMPLES[command].replace("\\\n", ""))
@@ -87,6 +87,18 @@ def test_options_of_other_examples_exist(command: str) -> None:
     """An example that needs a cluster or a cloud names no option that its command does not have."""
     options = [word for word in shlex.split(EXAMPLES[command]) if word.startswith("-")]
     assert [option for option in options if f"{option} " not in _help(command)] == []
+
+
+_OFFLINE = {"config", "init", "job", "machines", "preview", "profile", "replay", "review", "schema", "sweep"}
+
+
+def test_commands_that_need_access_are_listed() -> None:
+    """The help names every command that reaches a backend, a cloud or a cluster."""
+    listed = {
+        words.split()[0] for words in _help().partition("Only ")[2].partition("need")[0].split("`")[1::2]
+    }
+    commands = {command.split()[0] for command in EXAMPLES}
+    assert commands - listed == _OFFLINE | {"rehearse"}
 
 
 def test_version() -> None:

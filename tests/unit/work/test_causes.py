@@ -273,7 +273,9 @@ def test_jobs_between_tries() -> None:
     does not wait."""
     ended = [pod("a", "Failed"), pod("b", "Succeeded")]
     assert cause_of(evidence(job=job(), pods=ended)) is None
-    assert found(job=job(), pods=[pod("a", "Failed")]).reason == "Retry"
+    for failed, wait in ((1, "10s"), (3, "40s"), (9, "6m")):
+        cause = found(job=job(failed=failed), pods=[pod("a", "Failed")])
+        assert (cause.reason, cause.remedy) == ("Retry", f"the next pod is created within {wait}")
     assert found(job=job()).reason == "New"
     assert cause_of(evidence(job=job(conditions=(condition("Complete"),)))) is None
 

@@ -193,7 +193,10 @@ def test_invalid_arguments(profile: Path) -> None:
     )
     assert error.splitlines() == [
         "name is 'Train'; write at most 63 lower-case letters, digits and hyphens.",
-        "gpus is 8, and a node of pool t4-spot has 4 nvidia-tesla-t4.",
+        (
+            "gpus is 8, and a node of pool t4-spot has 4 nvidia-tesla-t4. Write at most 4; "
+            "`ebbtide run --nodes 2` starts two such pods, each on a node."
+        ),
     ]
 
 

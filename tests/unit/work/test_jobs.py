@@ -243,6 +243,7 @@ def test_the_bucket_mount_needs_room() -> None:
     ("fields", "message"),
     [
         ({}, "Neither a pool nor a queue is named"),
+        ({"image": ""}, "Neither a pool nor a queue is named"),
         ({"pool": "t4-spot", "queue": "t4"}, "Both a pool and a queue are named"),
         ({"pool": "t4spot"}, "Cluster train-dev has no pool t4spot; did you mean t4-spot?"),
         ({"queue": "a10"}, "has no queue a10; did you mean a100?"),
@@ -257,7 +258,10 @@ def test_the_bucket_mount_needs_room() -> None:
             {"pool": "a100-queued", "gpus": 1},
             "only for work that was admitted from a queue: name queue a100 instead",
         ),
-        ({"pool": "t4-spot", "gpus": 5}, "gpus is 5, and a node of pool t4-spot has 4 nvidia-tesla-t4."),
+        (
+            {"pool": "t4-spot", "gpus": 5},
+            "has 4 nvidia-tesla-t4. Write at most 4; `ebbtide run --nodes 2` starts two such pods",
+        ),
         ({"pool": "cpu-spot", "gpus": 1}, "a node of pool cpu-spot has no accelerators."),
         ({"pool": "t4-spot", "gpus": -1}, "gpus is -1; write 0 or more."),
         ({"pool": "cpu-spot", "cpu": "8"}, "cpu is 8, and a node of pool cpu-spot (n2-standard-8) offers"),
@@ -303,14 +307,15 @@ def test_the_bucket_mount_needs_room() -> None:
             {"queue": "a100", "gpus": 1, "cpu": "1", "memory": "1Gi", "max_run": "8d"},
             "max_run is 8d, and a node of pool a100-queued lives at most 7d",
         ),
-        ({"queue": "a100", "cpu": "1", "memory": "1Gi", "gpus": 2}, "No pool of queue a100 can run this."),
+        ({"queue": "big", "gpus": 2}, "gpus is 2, and a node of pool a100-queued has 1 nvidia-tesla-a100. "),
+        ({"queue": "big", "cpu": "1", "memory": "1Gi"}, "queue big has only nodes with"),
     ],
 )
 def test_invalid_arguments(fields: dict[str, Any], message: str) -> None:
     """In one sentence or two, with what to write instead."""
     problems = _problems(**fields)
     assert message in problems[0]
-    assert len(problems) == (2 if message.startswith("No pool of") else 1)
+    assert [*problems[1:]] == (["No pool of queue big can run this."] if fields.get("gpus") == 2 else [])
 
 
 def test_everything_wrong_is_said_at_once() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from ebbtide.work.errors import ClusterError, WorkloadError
 from ebbtide.work.runs.archives import Extracted
+from ebbtide.work.runs.folder import read_folder
 from ebbtide.work.runs.outputs import LIFE, address_of, options_of, parse, reader, receive
 from tests.declarations import GKE, changed
 from tests.unit.work.clusters import derived
@@ -62,7 +63,17 @@ def test_copies(tmp_path: Path, outputs: Path, tools: tuple[str, ...]) -> None:
         2,
         ["./elsewhere is a symbolic link", "./latest is a symbolic link"],
     )
-    assert sorted(path.name for path in (tmp_path / "all").iterdir()) == ["model.txt", "steps"]
+    assert sorted(path.name for path in (tmp_path / "all").iterdir()) == [".gitignore", "model.txt", "steps"]
+
+
+def test_copied_outputs_are_no_code(tmp_path: Path, outputs: Path) -> None:
+    """The next run of the folder does not send a new directory of outputs; existing ones stay as they are."""
+    code = tmp_path / "model"
+    (code / "kept").mkdir(parents=True)
+    (code / "train.py").touch()
+    for target in ("results", "kept"):
+        receive(_kubectl(tmp_path, outputs), _POD, "model.txt", code / target)
+    assert [file.path for file in read_folder(code).files] == ["kept/model.txt", "train.py"]
 
 
 def test_a_copy_over_existing_files(tmp_path: Path, outputs: Path) -> None:

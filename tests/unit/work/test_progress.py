@@ -126,7 +126,10 @@ def test_a_job_that_failed() -> None:
     lines = _end(look, DEV).splitlines()
     assert lines[:2] == [
         f"Job train failed after 2 min 5 s: {why}. 1 disruption survived, 3 retries used.",
-        "  pod train-a: exit code 137 (OOMKilled)",
+        (
+            "  pod train-a: exit code 137 (OOMKilled): it was killed, as for more memory than it has; "
+            "request more (--memory)"
+        ),
     ]
     assert lines[2].startswith("Logs: https://console.cloud.google.com/logs/query;")
     assert progress(look).phase is Phase.FAILED
