@@ -38,7 +38,7 @@ class Command(TyperCommand):
                 takes_one = isinstance(option, TyperOption) and not (option.multiple or option.is_flag)
                 if takes_one and order.count(option) > 1:
                     problem = "takes one value, and is given several times. Write it once."
-                    raise typer.BadParameter(f"{option.opts[-1]} {problem}")
+                    raise typer.BadParameter(f"{max(option.opts, key=len)} {problem}")
         return super().parse_args(ctx, args)
 
 

@@ -79,7 +79,8 @@ def test_documented_work_is_accepted(
     monkeypatch.setattr(sessions, "kubectl_command", Mock())
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     words = shlex.split(command)
-    if words[0] in ("job", "sweep") and "--code" not in words:  # their manifests are for that namespace
+    named = {"--code", "--namespace", "-n"} & {*words}
+    if words[0] in ("job", "sweep") and not named:  # their manifests are for that namespace
         at = words.index("--") if "--" in words else len(words)
         words[at:at] = ["--namespace", "vision"]
     assert get_command(app)(words, standalone_mode=False) in (None, 0) or created
