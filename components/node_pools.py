@@ -25,6 +25,7 @@ import pulumi
 from pulumi.runtime import settings
 
 from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.base import POOL_TYPES
 from ebbtide.declaration.model.pool import Pool, field_by_input
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.declaration.providers.schema import properties
@@ -182,11 +183,9 @@ class ImmutableInputs:
 
     Attributes:
         name: key of the component's input that has the pool's name.
-        resource: type of the provider's resource, whose schema has immutable inputs.
         own: the immutable inputs that Ebbtide sets besides those of a pool's fields, each with its path in
             the declaration.
-        noted: immutable inputs that the schema lacks and only overrides set.
-        exceptions: immutable inputs of the schema that are not compared, each with the reason.
+        exceptions: immutable inputs of the tables that are not compared, each with the reason.
         constants: values that Ebbtide gives to immutable inputs that only overrides change.
         unset: the cloud's defaults by path.
         implied: pairs of keys: inputs, and inputs that change with them and are not reported.
@@ -196,9 +195,7 @@ class ImmutableInputs:
 
     cloud: CloudKind
     name: str
-    resource: str
     own: Mapping[str, str]
-    noted: tuple[str, ...] = ()
     exceptions: Mapping[str, str] = field(default_factory=dict[str, str])
     constants: Mapping[str, Any] = field(default_factory=dict[str, Any])
     unset: Mapping[str, Any]
@@ -255,9 +252,10 @@ class ImmutableInputs:
 
     def overridable(self) -> tuple[str, ...]:
         """Return the immutable inputs that overrides alone can set, parents first."""
+        constraints = constraints_of(POOL_TYPES[self.cloud])
         return tuple(
             path
-            for path in sorted({*constraints_of(self.resource).replaces, *self.noted})
+            for path in sorted(constraints.replaces | constraints.fixed)
             if path not in self.exceptions and not any(is_within(path, row.wire) for row in self.rows)
         )
 

@@ -18,6 +18,7 @@ from ebbtide.analysis.policy.settings import Policy
 from ebbtide.analysis.preview.stack_files import stack_schema
 from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.base import change_of
 from ebbtide.declaration.model.declare import whole_schema
 from ebbtide.declaration.model.pool import PoolField, pool_fields
 from ebbtide.declaration.model.rules.registry import RULES
@@ -471,7 +472,7 @@ def overrides() -> str:
 
 def _inputs(field: PoolField, cloud: CloudKind) -> str:
     return ", ".join(
-        f"`{path}`{'' if inputs.change == 'in place' else f' ({inputs.change})'}"
+        f"`{path}`{'' if (change := change_of(cloud, path)) == 'in place' else f' ({change})'}"
         for inputs in field.inputs
         if inputs.cloud is cloud
         for path in inputs.paths

@@ -300,18 +300,7 @@ def _upgrade(pool: Pool) -> containerservice.AgentPoolUpgradeSettingsArgsDict | 
 POOLS: Final = ImmutableInputs(
     cloud=CloudKind.AKS,
     name="agentPoolName",
-    resource="azure-native:containerservice:AgentPool",
     own={"osType": "", "type": "", "enableNodePublicIP": ""},
-    noted=(
-        "enableEncryptionAtHost",
-        "enableUltraSSD",
-        "hostGroupID",
-        "kubeletConfig",
-        "linuxOSConfig",
-        "nodePublicIPPrefixID",
-        "podSubnetID",
-        "proximityPlacementGroupID",
-    ),
     unset={
         "scaleSetPriority": "Regular",
         "scaleSetEvictionPolicy": "Delete",

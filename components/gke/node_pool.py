@@ -412,7 +412,6 @@ def _reservation(
 POOLS: Final = ImmutableInputs(
     cloud=CloudKind.GKE,
     name="name",
-    resource="gcp:container/nodePool:NodePool",
     own={
         "nodeConfig.bootDiskKmsKey": "cloud.keys.disks",
         **{
@@ -442,7 +441,6 @@ POOLS: Final = ImmutableInputs(
 pool (ebbtide/declaration/providers/schemas/gcp.csv), since the provider would delete it before it creates the
 new one.
 
-Those of a pool's fields are marked there (`gke_fixed` in ebbtide/declaration/model/pool.py); overrides are
-compared at all others. For changes of the machine type, the disk's size and type, labels, taints, network
-tags, zones, limits, image, version, repair and upgrade settings and gVNIC, GKE keeps the pool, and recreates
-its nodes if need be."""
+Those of a pool's fields follow from the same table (`field_by_input`); overrides are compared at all others.
+For changes of the machine type, the disk's size and type, labels, taints, network tags, zones, limits, image,
+version, repair and upgrade settings and gVNIC, GKE keeps the pool, and recreates its nodes if need be."""

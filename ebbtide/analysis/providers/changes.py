@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ebbtide.analysis.providers import azure, google, kubernetes
 from ebbtide.analysis.providers.property_path import differences, plain_path, with_defaults
-from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret
+from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret, leaves
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.values.paths import is_within
 
@@ -87,6 +87,35 @@ def _comparable(token: str, inputs: dict[str, Plain]) -> dict[str, Plain]:
             return kubernetes.normalized(token, inputs)
         case _:
             return inputs
+
+
+def is_fixed(token: str, change: FieldChange) -> bool:
+    """Return whether the cloud refuses a change that the provider sends: of a property that is fixed once the
+    resource exists. Its default is the same as an absent value, and a list can have further items."""
+    constraints = constraints_of(token)
+    if change.old is None and change.path.endswith("]"):
+        return _is_listed(change.path, constraints.fixed)
+    old, new = (dict(leaves(value, change.path)) for value in (change.old, change.new))
+
+    def effective(values: Mapping[str, Plain], path: str) -> Plain:
+        return values.get(path) or constraints.fills.get(plain_path(path)) or None
+
+    return any(
+        effective(old, path) != effective(new, path)
+        for path in {**old, **new}
+        if _is_listed(path, constraints.fixed)
+    )
+
+
+def recreates_nodes(token: str, path: str, old: Plain = None, new: Plain = None) -> bool:
+    """Return whether a change at a path recreates nodes, or that of an object contains one that does."""
+    paths = (path, *(inside for inside, _ in leaves(new if old is None else old, path)))
+    return any(_is_listed(item, constraints_of(token).recreates) for item in paths)
+
+
+def _is_listed(path: str, listed: Collection[str]) -> bool:
+    plain = plain_path(path)
+    return any(is_within(plain, item) for item in listed)
 
 
 def is_deleted_first(token: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

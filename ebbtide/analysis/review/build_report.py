@@ -10,6 +10,8 @@ from ebbtide.analysis.policy.settings import Policy
 from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.preview.report import FindingReport, PoolReport, Preview, QueueReport, QuotaReport
 from ebbtide.analysis.preview.words import type_words
+from ebbtide.analysis.providers.changes import is_fixed, recreates_nodes
+from ebbtide.analysis.providers.property_path import top_level
 from ebbtide.analysis.reading.aks import CAPACITY_RESERVATION
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.reading.gke import FUTURE_RESERVATION, read_period
@@ -24,9 +26,8 @@ from ebbtide.analysis.review.report import (
     ReplaySummary,
     Review,
 )
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model import expiry
-from ebbtide.declaration.model.pool import field_by_input
+from ebbtide.declaration.model.base import POOL_TYPES
 from ebbtide.declaration.project.extends import Declaration
 from ebbtide.text import and_list
 from ebbtide.values.clock import in_utc
@@ -133,7 +134,6 @@ def _verdict(
     return "warn" if levels or ends_work or (difference and difference.consequences) else "pass"
 
 
-_RECREATED: Final = field_by_input(CloudKind.GKE, "recreates nodes")
 _NAMESPACE: Final = "kubernetes:core/v1:Namespace"
 _ROLE_BINDING: Final = "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding"
 POOL_NAMES: Final = {"ebbtide:gke:NodePool": "name", "ebbtide:aks:NodePool": "agentPoolName"}
@@ -152,14 +152,30 @@ def new_pools_beside(after: Recording) -> tuple[Message, ...]:
 
 
 def refusals(after: Recording, changes: Iterable[Change]) -> tuple[str, ...]:
-    """Return the reasons why `pulumi up` would fail: hooks that reject it, and protected resources."""
+    """Return the reasons why `pulumi up` would fail: hooks that reject it, protected resources, and
+    properties that are fixed."""
     protected = (
         f"{type_words(change.resource.type)} {change.resource.name} is protected, and the engine refuses to "
         f"{change.action} it{_because(change)}. Revert the change, or remove its protection first."
         for change in changes
         if change.is_refused
     )
-    return (*(message.text for message in after.refusals), *protected)
+    fixed = (
+        f"{type_words(change.resource.type)} {change.resource.name}: {paths} cannot change while it is in "
+        "use, and the cloud refuses the update. Revert the change, or create another cluster beside this one."
+        for change in changes
+        if (paths := _fixed(change))
+    )
+    return (*(message.text for message in after.refusals), *protected, *fixed)
+
+
+def _fixed(change: Change) -> str:
+    """Return the changed properties that are fixed, as a list; empty if none is. Those of node pools are
+    refused by the hooks of their components."""
+    if change.action != "update" or change.resource.type in POOL_TYPES.values():
+        return ""
+    fields = (item for item in change.fields if top_level(item.path) != "agentPoolProfiles")
+    return ", ".join(item.path for item in fields if is_fixed(change.resource.type, item))
 
 
 def consequences(
@@ -241,6 +257,11 @@ def _clusters(before: Preview, changes: Iterable[Change]) -> Iterator[str]:
                 f"Cluster {cluster.name} is deleted and created again{_because(change)}: its workloads end, "
                 "and objects that this stack does not declare are lost."
             )
+        elif change is not None and (paths := _recreating(change)):
+            yield (
+                f"{cluster.cloud.upper()} recreates all nodes of cluster {cluster.name}, a few at a time "
+                f"({paths}): pods on them are evicted."
+            )
 
 
 def _pools(before: Preview, changes: Sequence[Change]) -> Iterator[str]:
@@ -261,11 +282,20 @@ def _pools(before: Preview, changes: Sequence[Change]) -> Iterator[str]:
                 f"Pool {pool.name} is deleted and created again{_because(change)}: its nodes are drained, "
                 f"and {_work(pool)}."
             )
-        elif paths := [item.path for item in change.fields if item.path in _RECREATED]:
+        elif paths := _recreating(change):
             yield (
-                f"GKE recreates the nodes of pool {pool.name}, a few at a time ({', '.join(paths)}): pods on "
-                "them are evicted."
+                f"{pool.cloud.upper()} recreates the nodes of pool {pool.name}, a few at a time ({paths}): "
+                "pods on them are evicted."
             )
+
+
+def _recreating(change: Change) -> str:
+    """Return the changed properties that recreate nodes, as a list; empty if none does."""
+    return ", ".join(
+        item.path
+        for item in change.fields
+        if recreates_nodes(change.resource.type, item.path, item.old, item.new)
+    )
 
 
 def _work(pool: PoolReport) -> str:

@@ -15,8 +15,10 @@ from pydantic_core import PydanticCustomError
 
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.faults import DeclarationError
+from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.values import durations
 from ebbtide.values.documents import Described
+from ebbtide.values.paths import ancestors
 
 _Read = TypeVar("_Read")
 _Written = TypeVar("_Written")
@@ -190,40 +192,38 @@ class Inputs:
 
     Attributes:
         paths: their paths; each includes everything below it.
-        change: effect of a change on an existing pool.
     """
 
     cloud: CloudKind
     paths: tuple[str, ...]
-    change: Change = "in place"
 
 
 def gke(*paths: str) -> Inputs:
-    """Return inputs of `gcp.container.NodePool` that change on an existing pool."""
+    """Return inputs of `gcp.container.NodePool`."""
     return Inputs(CloudKind.GKE, paths)
 
 
-def gke_recreates(*paths: str) -> Inputs:
-    """Return inputs of `gcp.container.NodePool` whose change recreates the nodes of an existing pool.
-
-    Source: googleapis, google/container/v1/cluster_service.proto, UpdateNodePoolRequest, cf6f9ee1.
-    """
-    return Inputs(CloudKind.GKE, paths, "recreates nodes")
-
-
-def gke_fixed(*paths: str) -> Inputs:
-    """Return inputs of `gcp.container.NodePool` that are fixed when the pool is created."""
-    return Inputs(CloudKind.GKE, paths, "fixed")
-
-
 def aks(*paths: str) -> Inputs:
-    """Return inputs of `azure-native.containerservice.AgentPool` that change on an existing pool."""
+    """Return inputs of `azure-native.containerservice.AgentPool`."""
     return Inputs(CloudKind.AKS, paths)
 
 
-def aks_fixed(*paths: str) -> Inputs:
-    """Return inputs of `azure-native.containerservice.AgentPool` that are fixed when the pool is created."""
-    return Inputs(CloudKind.AKS, paths, "fixed")
+POOL_TYPES: Final = {
+    CloudKind.GKE: "gcp:container/nodePool:NodePool",
+    CloudKind.AKS: "azure-native:containerservice:AgentPool",
+}
+"""Type tokens of node pools."""
+_NEW: Final = frozenset({"name", "namePrefix", "initialNodeCount"})
+"""Inputs that the provider replaces a pool for, and whose change is another pool, or is ignored."""
+
+
+def change_of(cloud: CloudKind, path: str) -> Change:
+    """Return the effect of a changed input on an existing pool, from the tables of constraints."""
+    constraints = constraints_of(POOL_TYPES[cloud])
+    paths = {path, *ancestors(path)}
+    if (constraints.is_replaced(path) or paths & constraints.fixed) and path not in _NEW:
+        return "fixed"
+    return "recreates nodes" if paths & constraints.recreates else "in place"
 
 
 @dataclass(frozen=True, slots=True)

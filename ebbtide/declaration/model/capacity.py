@@ -12,9 +12,9 @@ from ebbtide.declaration.model.base import (
     OnlyOn,
     OptionalDuration,
     OptionalMoment,
-    aks_fixed,
+    aks,
     default,
-    gke_fixed,
+    gke,
     only_aks,
     only_gke,
 )
@@ -32,7 +32,7 @@ class Spot(Declared):
     kind: Literal["spot"] = "spot"
     eviction_policy: Annotated[
         Literal["Delete", "Deallocate"] | None,
-        aks_fixed("scaleSetEvictionPolicy"),
+        aks("scaleSetEvictionPolicy"),
         only_aks(
             "GKE always deletes a preempted spot node.",
             "Write capacity: spot, without evictionPolicy.",
@@ -43,7 +43,7 @@ class Spot(Declared):
     the quota and does not make the autoscaler back off (Azure/AKS#5589)."""
     max_price: Annotated[
         float | None,
-        aks_fixed("spotMaxPrice"),
+        aks("spotMaxPrice"),
         only_aks(
             "Google Cloud has a single spot price, without bids.",
             "Write capacity: spot, without maxPrice.",
@@ -81,7 +81,7 @@ class FlexStart(Declared):
             what="capacity kind flex-start",
         ),
     ] = "flex-start"
-    max_run_duration: Annotated[OptionalDuration, gke_fixed("nodeConfig.maxRunDuration")] = default(None)
+    max_run_duration: Annotated[OptionalDuration, gke("nodeConfig.maxRunDuration")] = default(None)
     """Maximum lifetime of a node, up to `7d`."""
 
 
@@ -99,7 +99,7 @@ class Queued(Declared):
             what="capacity kind queued",
         ),
     ] = "queued"
-    max_run_duration: Annotated[OptionalDuration, gke_fixed("nodeConfig.maxRunDuration")] = default(None)
+    max_run_duration: Annotated[OptionalDuration, gke("nodeConfig.maxRunDuration")] = default(None)
     """Maximum lifetime of a node, up to `7d`."""
 
 
@@ -129,7 +129,7 @@ class Reservation(Declared):
     ] = "specific"
     """GKE: `specific` for the reservation in `name`; `any` for any matching reservation, or on-demand
     machines if none is free; `any-then-fail` for matching reservations only."""
-    name: Annotated[Name | None, aks_fixed("capacityReservationGroupID")] = None
+    name: Annotated[Name | None, aks("capacityReservationGroupID")] = None
     """GKE: name of the reservation, or `projects/P/reservations/NAME` of a shared or future one; either may
     end in `/reservationBlocks/BLOCK` for one block. AKS: resource id of a capacity reservation group;
     default: the stack reserves `nodes.max` machines, billed until the pool is removed, used or not."""

@@ -26,11 +26,9 @@ from ebbtide.declaration.model.base import (
     Positive,
     Zone,
     aks,
-    aks_fixed,
+    change_of,
     default,
     gke,
-    gke_fixed,
-    gke_recreates,
     only_aks,
     only_gke,
 )
@@ -87,7 +85,7 @@ class Accelerator(Declared):
     """Type, as the cloud or the catalog names it: `nvidia-tesla-t4`, `nvidia-l4`."""
     count: Positive = 1
     """Number per node."""
-    driver: Annotated[Literal["default", "latest", "none"] | None, aks_fixed("gpuProfile")] = None
+    driver: Annotated[Literal["default", "latest", "none"] | None, aks("gpuProfile")] = None
     """Driver that the cloud installs: GKE has `default` and `latest`, AKS `default`; `none` leaves it to
     `addons.drivers`. Default: `default` if that is `managed`, else `none`."""
     gpu_sharing_config: Annotated[
@@ -111,7 +109,7 @@ class Accelerator(Declared):
     the pool is created."""
     gpu_instance_profile: Annotated[
         Literal["MIG1g", "MIG2g", "MIG3g", "MIG4g", "MIG7g"] | None,
-        aks_fixed("gpuInstanceProfile"),
+        aks("gpuInstanceProfile"),
         only_aks(
             "GKE partitions GPUs by partition size.",
             "Write gpuPartitionSize: 1g.5gb, for example.",
@@ -159,20 +157,20 @@ class Disk(Declared):
 
     size_gib: Annotated[
         Positive | None,
-        gke_recreates("nodeConfig.diskSizeGb", "nodeConfig.bootDisk.sizeGb"),
-        aks_fixed("osDiskSizeGB"),
+        gke("nodeConfig.diskSizeGb", "nodeConfig.bootDisk.sizeGb"),
+        aks("osDiskSizeGB"),
     ] = None
     """Size in GiB. Default: 100; for a system pool 30 on GKE and 64 on AKS."""
     type: Annotated[
         Name | None,
-        gke_recreates("nodeConfig.diskType", "nodeConfig.bootDisk.diskType"),
-        aks_fixed("osDiskType"),
+        gke("nodeConfig.diskType", "nodeConfig.bootDisk.diskType"),
+        aks("osDiskType"),
     ] = None
     """GKE: `pd-standard`, `pd-balanced`, `pd-ssd`, `hyperdisk-balanced`. AKS: `managed`, `ephemeral`.
     Default: `pd-balanced`, or `hyperdisk-balanced` for a machine that boots from it alone; `managed`."""
     kubelet_disk_type: Annotated[
         Literal["OS", "Temporary"] | None,
-        aks_fixed("kubeletDiskType"),
+        aks("kubeletDiskType"),
         only_aks(
             "GKE stores ephemeral data on the boot disk or on local SSDs.",
             "Write ephemeralStorageLocalSsdConfig instead.",
@@ -221,21 +219,21 @@ class Pool(Declared):
     role: Annotated[Converted[Role, Role | Literal["system", "work"]], aks("mode")] = default(Role.WORK)
     machine: Annotated[
         Converted[_Machine | None, MachineShape | str | None],
-        gke_recreates("nodeConfig.machineType"),
+        gke("nodeConfig.machineType"),
         # Huge pages are less memory than the queue's quota assumes.
         gke("nodeConfig.linuxNodeConfig.hugepagesConfig"),
-        aks_fixed("vmSize"),
+        aks("vmSize"),
         aks("virtualMachinesProfile", "virtualMachineNodesStatus", "type"),
     ] = default(None)
     """Machine type, as its name or with its resources."""
-    accelerator: Annotated[Accelerator | None, gke_fixed("nodeConfig.guestAccelerators")] = None
+    accelerator: Annotated[Accelerator | None, gke("nodeConfig.guestAccelerators")] = None
     """Accelerators of a node. Omit it if they are part of the machine type."""
     capacity: Annotated[
         Capacity,
-        gke_fixed("nodeConfig.spot", "nodeConfig.preemptible", "nodeConfig.flexStart"),
-        gke_fixed("queuedProvisioning", "nodeConfig.reservationAffinity"),
+        gke("nodeConfig.spot", "nodeConfig.preemptible", "nodeConfig.flexStart"),
+        gke("queuedProvisioning", "nodeConfig.reservationAffinity"),
         gke("bestEffortProvisioning"),
-        aks_fixed("scaleSetPriority"),
+        aks("scaleSetPriority"),
     ] = default(OnDemand())
     """Capacity type: its name, or an object with its fields."""
     nodes: Annotated[
@@ -246,7 +244,7 @@ class Pool(Declared):
     zones: Annotated[
         Converted[tuple[Zone, ...], list[str] | list[int] | tuple[str | int, ...]],
         gke("nodeLocations"),
-        aks_fixed("availabilityZones"),
+        aks("availabilityZones"),
     ] = default(())
     """GKE: zones of the cluster's region (`us-central1-a`). AKS: zones by number (`1`). Default: the
     cluster's zones."""
@@ -258,7 +256,7 @@ class Pool(Declared):
     disk: Disk = Disk()
     ephemeral_storage_local_ssd_config: Annotated[
         LocalSsdConfig | None,
-        gke_fixed("nodeConfig.ephemeralStorageLocalSsdConfig", "nodeConfig.localSsdCount"),
+        gke("nodeConfig.ephemeralStorageLocalSsdConfig", "nodeConfig.localSsdCount"),
         only_gke(
             "AKS has no setting for local SSDs: machines have their own disks.",
             "Write disk: {kubeletDiskType: Temporary} for the machine's temporary disk.",
@@ -268,7 +266,7 @@ class Pool(Declared):
     when the pool is created."""
     local_nvme_ssd_block_config: Annotated[
         LocalSsdConfig | None,
-        gke_fixed("nodeConfig.localNvmeSsdBlockConfig"),
+        gke("nodeConfig.localNvmeSsdBlockConfig"),
         only_gke(
             "AKS attaches the NVMe disks of a machine without a setting.",
             source="azure-aks-docs best-practices-storage-nvme.md (2025-10-17)",
@@ -277,7 +275,7 @@ class Pool(Declared):
     """GKE: local SSDs as raw block devices. Fixed when the pool is created."""
     secondary_boot_disks: Annotated[
         Converted[tuple[SecondaryBootDisk, ...], Sequence[SecondaryBootDisk]],
-        gke_fixed("nodeConfig.secondaryBootDisks"),
+        gke("nodeConfig.secondaryBootDisks"),
         only_gke("AKS does not support secondary boot disks."),
     ] = default(())
     """GKE: disks with container images or data, preloaded on each node. Fixed when the pool is created."""
@@ -294,7 +292,7 @@ class Pool(Declared):
     has container images, which requires it."""
     image: Annotated[
         Literal["cos", "ubuntu", "azure-linux"] | None,
-        gke_recreates("nodeConfig.imageType"),
+        gke("nodeConfig.imageType"),
         aks("osType", "osSKU"),
     ] = None
     """Node image. GKE: `cos` or `ubuntu`; AKS: `ubuntu` or `azure-linux`. Default: `cos`, `ubuntu`."""
@@ -311,7 +309,7 @@ class Pool(Declared):
     also admits steps of Kubeflow Pipelines that select no pool."""
     service_account: Annotated[
         str | None,
-        gke_fixed("nodeConfig.serviceAccount"),
+        gke("nodeConfig.serviceAccount"),
         only_gke(
             "Nodes on AKS use the cluster's kubelet identity.",
             source="azure-native 3.29.0, AgentPool; azure-aks-docs pre-created-kubelet-managed-identity.md "
@@ -333,7 +331,7 @@ class Pool(Declared):
     routes."""
     subnet: Annotated[
         Name | None,
-        aks_fixed("vnetSubnetID"),
+        aks("vnetSubnetID"),
         only_aks(
             "Pools of a GKE cluster share its subnet, unless it has additional ones.",
             "Remove subnet, or write an additional one under overrides: {networkConfig: {subnetwork: …}}.",
@@ -342,11 +340,11 @@ class Pool(Declared):
     ] = None
     """AKS: resource id of an existing subnet for the pool's nodes, in the network of `cloud.network.subnet`.
     Default: that subnet. Fixed when the pool is created."""
-    max_pods_per_node: Annotated[Positive | None, gke_fixed("maxPodsPerNode"), aks_fixed("maxPods")] = None
+    max_pods_per_node: Annotated[Positive | None, gke("maxPodsPerNode"), aks("maxPods")] = None
     """Maximum number of pods on a node. Default: the cloud's own."""
     compact: Annotated[
         bool,
-        gke_fixed("placementPolicy"),
+        gke("placementPolicy"),
         only_gke("The field would have no effect on AKS."),
     ] = False
     """GKE: nodes close together in one zone, for traffic between them. Fixed when the pool is created: to
@@ -360,7 +358,7 @@ class Pool(Declared):
     """GKE: Google's virtual network interface. Default: true on the series that require it."""
     gpu_direct: Annotated[
         Strategy | None,
-        gke_fixed("networkConfig.additionalNodeNetworkConfigs"),
+        gke("networkConfig.additionalNodeNetworkConfigs"),
         only_gke(
             "RDMA over InfiniBand on AKS' ND sizes needs NVIDIA's network operator, which Ebbtide does not "
             "install.",
@@ -373,7 +371,7 @@ class Pool(Declared):
     created."""
     threads_per_core: Annotated[
         Literal[1, 2] | None,
-        gke_fixed("nodeConfig.advancedMachineFeatures.threadsPerCore"),
+        gke("nodeConfig.advancedMachineFeatures.threadsPerCore"),
         only_gke("AKS has no such setting."),
     ] = None
     """GKE: threads of each core. `1` switches simultaneous multithreading off: a node has half as many CPUs,
@@ -505,6 +503,7 @@ def field_by_input(cloud: CloudKind, change: Change | None = None) -> dict[str, 
         path: field.path
         for field in pool_fields()
         for inputs in field.inputs
-        if inputs.cloud is cloud and change in (None, inputs.change)
+        if inputs.cloud is cloud
         for path in inputs.paths
+        if change is None or change == change_of(cloud, path)
     }

@@ -4,9 +4,10 @@
 providers' own sources, and `kueue.csv` from Kueue's definitions; `noted.csv` has constraints that are missing
 there. Each row has its source.
 Constraints: `replace` (a change needs a new resource; `within`: also a change below the property; `unless
-SETTING`: unless an input of the provider is true), `computed` (if omitted, the cloud's value stays),
-`default` (JSON), `fills` (JSON: the cloud's response has it for an omitted property of an existing object),
-`required`, `same` (the name of the comparison that ignores a difference), and the limits
+SETTING`: unless an input of the provider is true), `fixed` (the provider sends a change, and the cloud
+refuses it), `recreates` (a change recreates nodes, a few at a time), `computed` (if omitted, the cloud's
+value stays), `default` (JSON), `fills` (JSON: the cloud's response has it for an omitted property of an
+existing object), `required`, `same` (the name of the comparison that ignores a difference), and the limits
 `enum`, `minimum`, `maximum` (a number, or an amount with its unit: `300s`, `10Mi`, `15%`), `shortest`,
 `longest`, `pattern`, `seconds` (text such as `600s`; the maximum, if there is one), `validate` (the name of a
 validation function), `multiple` (of a number), `most` (items of a list, or keys of a map); of a map, `keys`
@@ -141,6 +142,8 @@ class Constraints:
         replaces: paths of properties whose change needs a new resource.
         replaces_within: those of them that include everything below them, such as maps.
         replaces_unless: the input of the provider that makes a property mutable, by path.
+        fixed: paths of properties of which the cloud refuses a change, each with everything below it.
+        recreates: paths of properties whose change recreates nodes, each with everything below it.
         computed: paths of properties that the cloud determines if they are omitted.
         required: properties that are optional in the SDK and required by the API.
         defaults: values that the provider fills in, by path.
@@ -152,6 +155,8 @@ class Constraints:
     replaces: frozenset[str]
     replaces_within: frozenset[str]
     replaces_unless: Mapping[str, str]
+    fixed: frozenset[str]
+    recreates: frozenset[str]
     computed: frozenset[str]
     required: tuple[str, ...]
     defaults: Mapping[str, Any]
@@ -199,6 +204,8 @@ def constraints_of(token: str) -> Constraints:
             for path, constraint, value in rows
             if constraint == "replace" and value.startswith(_UNLESS)
         },
+        fixed=frozenset(paths("fixed")),
+        recreates=frozenset(paths("recreates")),
         computed=frozenset(paths("computed")),
         required=tuple(paths("required")),
         defaults=values("default"),

@@ -9,6 +9,7 @@ import pytest
 from components.aks.node_pool import POOLS as AKS_POOLS
 from components.gke.node_pool import POOLS
 from components.node_pools import ImmutableInputError, ImmutableInputs
+from ebbtide.declaration.model.base import POOL_TYPES
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.declaration.providers.schema import properties, properties_of
 from ebbtide.values.paths import is_within, value_at
@@ -173,7 +174,7 @@ def test_the_table_names_inputs_that_replace_a_pool(row: Any) -> None:
 @pytest.mark.parametrize("pools", [POOLS, AKS_POOLS], ids=lambda pools: pools.cloud)
 def test_every_input_that_replaces_a_pool_is_compared(pools: ImmutableInputs) -> None:
     """A path of the schema is one of a row, an exception with its reason, or compared in overrides."""
-    assert pools.exceptions.keys() <= constraints_of(pools.resource).replaces
+    assert pools.exceptions.keys() <= constraints_of(POOL_TYPES[pools.cloud]).replaces
     assert pools.constants.keys() <= set(pools.overridable())
     for path in pools.overridable():
         value: Any = "changed"
@@ -186,6 +187,6 @@ def test_every_input_that_replaces_a_pool_is_compared(pools: ImmutableInputs) ->
 @pytest.mark.parametrize(("pools", "declaration"), [(POOLS, GKE), (AKS_POOLS, AKS)], ids=["gke", "aks"])
 def test_overrides_alone_set_what_has_no_row(pools: ImmutableInputs, declaration: Declaration) -> None:
     """The program's pools have no value at such a path, or the constant."""
-    for resource in synth(declaration).of_type(pools.resource):
+    for resource in synth(declaration).of_type(POOL_TYPES[pools.cloud]):
         for path in pools.overridable():
             assert value_at(dict(resource.inputs), path) == pools.constants.get(path), path

@@ -111,6 +111,57 @@ def test_a_change_that_recreates_nodes(path: str, changed: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize(
+    ("overrides", "path"),
+    [
+        ({"kubeletConfig": {"cpuManagerPolicy": "static"}}, "kubeletConfig.cpuManagerPolicy"),
+        ({"linuxNodeConfig": {"sysctls": {"net.core.somaxconn": "2048"}}}, "linuxNodeConfig"),
+        ({"workloadMetadataConfig": {"mode": "GCE_METADATA"}}, "workloadMetadataConfig.mode"),
+        ({"kubeletConfig": None}, ""),
+    ],
+    ids=str,
+)
+def test_an_override_that_recreates_nodes(overrides: dict[str, Any], path: str) -> None:
+    """So does everything below an input that recreates nodes, and an added object with all that it has; an
+    input that is left to the cloud does not."""
+    declaration = only(GKE, machine="n2-standard-4", overrides={"nodeConfig": overrides})
+    review = _review_of(declaration, only(GKE, machine="n2-standard-4"))
+    assert review.difference is not None
+    assert [f"(nodeConfig.{path})" in text for text in review.difference.consequences] == [True] * bool(path)
+
+
+@pytest.mark.parametrize(
+    ("base", "cloud", "earlier", "path"),
+    [
+        (AKS, {"access": {"private": True}}, {}, "enablePrivateCluster"),
+        (AKS, {}, {"access": {"private": True}}, "enablePrivateCluster"),
+        (
+            AKS,
+            {"access": {"private": True, "privateDnsZone": "none"}},
+            {"access": {"private": True}},
+            "DNSZone",
+        ),
+        (AKS, {"network": {"nodes": "10.64.0.0/16"}}, {}, "addressPrefix"),
+        (GKE, {"network": {"pods": "10.96.0.0/14"}}, {}, "secondaryIpRanges[0].ipCidrRange"),
+        (GKE, {"network": {"services": "10.112.0.0/20"}}, {}, "secondaryIpRanges[1].ipCidrRange"),
+    ],
+    ids=str,
+)
+def test_what_is_fixed_at_creation_is_refused(
+    base: Declaration, cloud: Declaration, earlier: Declaration, path: str
+) -> None:
+    """The cloud refuses the update of a cluster or of its network, and the review says so before."""
+    before, after = (changed(base, cloud={**base["cloud"], **own}) for own in (earlier, cloud))
+    review = _review_of(after, before)
+    assert review.difference is not None
+    assert any(path in text and "the cloud refuses the update" in text for text in review.difference.refusals)
+    assert review.verdict == "fail"
+    for declaration in (before, after):
+        same = _review_of(declaration, declaration)
+        assert same.difference is not None
+        assert same.difference.refusals == ()
+
+
+@pytest.mark.parametrize(
     "overrides",
     [
         {"nodeConfig": {"confidentialNodes": {"enabled": True}}},

@@ -8,13 +8,8 @@ from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cloud import Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.rules.overrides import (
-    BILLING,
-    SOURCE,
-    Overridable,
-    Relied,
-    override_faults,
-)
+from ebbtide.declaration.model.rules.overridable import BILLING, Overridable, Relied
+from ebbtide.declaration.model.rules.overrides import SOURCE, override_faults
 from ebbtide.declaration.model.rules.rule import Severity, cluster_rule
 
 

@@ -6,6 +6,8 @@ from typing import Any, Final
 from uuid import uuid4
 
 from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.providers.constraints import constraints_of
+from ebbtide.values.paths import value_at
 from ebbtide_rehearsal.cloud import store
 from ebbtide_rehearsal.cloud.azure import ids, node_pools
 from ebbtide_rehearsal.cloud.azure.arm import (
@@ -123,10 +125,11 @@ def _fixed(request: Request) -> str | None:
     """Reject changes of what only a new cluster can have."""
     if request.old is None:
         return None
-    is_private = _profile(request, "apiServerAccessProfile").get("enablePrivateCluster") is True
-    was_private = inner(request.old.state, "apiServerAccessProfile").get("enablePrivateCluster") is True
-    if is_private != was_private:
-        return fixed("apiServerAccessProfile.enablePrivateCluster")
+    own = (path for path in constraints_of(CLUSTER).fixed if not path.startswith("agentPoolProfiles."))
+    for path in sorted(own):
+        new, old = (value_at(values, path) for values in (request.inputs, request.old.state))
+        if (new is not None or old is True) and (new or None) != (old or None):
+            return fixed(path)
     if request.inputs.get("diskEncryptionSetID") != request.old.state.get("diskEncryptionSetID"):
         return fixed("properties.diskEncryptionSetID")
     return None

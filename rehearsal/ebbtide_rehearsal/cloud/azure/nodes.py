@@ -50,32 +50,7 @@ def default_disk_gib(known: Machine) -> int:
     return next((size for vcpus, size in steps if known.vcpus >= vcpus), 128)
 
 
-FIXED: Final = (
-    "type",
-    "osType",
-    "osDiskSizeGB",
-    "osDiskType",
-    "kubeletDiskType",
-    "maxPods",
-    "scaleSetPriority",
-    "scaleSetEvictionPolicy",
-    "spotMaxPrice",
-    "capacityReservationGroupID",
-    "availabilityZones",
-    "vnetSubnetID",
-    "podSubnetID",
-    "proximityPlacementGroupID",
-    "hostGroupID",
-    "gpuInstanceProfile",
-    "gpuProfile",
-    "enableNodePublicIP",
-    "nodePublicIPPrefixID",
-    "enableUltraSSD",
-    "kubeletConfig",
-    "linuxOSConfig",
-    "creationData",
-    "workloadRuntime",
-)
+FIXED: Final = tuple(sorted({*constraints_of(AGENT_POOL).fixed, "gpuInstanceProfile"}))
 """Properties that no update can change (AKS docs and API: see `fixed_rules`)."""
 
 KEPT: Final = (*FIXED, "vmSize", "mode", "osSKU", "count")
