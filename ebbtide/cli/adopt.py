@@ -199,16 +199,26 @@ def show(adopted: "Adopted", output: "Console") -> None:
 
 def _sections(adopted: "Adopted") -> "Iterator[tuple[str, list[str]]]":
     from ebbtide.analysis.adopting.adoption import LEFT, shown  # noqa: PLC0415
+    from ebbtide.values.paths import is_within  # noqa: PLC0415
 
     adoption = adopted.adoption
     left = [
         f"{row.resource}: {row.path} is {shown(row.value)}. {row.reason}"
         for row in adoption.fields
         if row.status == LEFT
+        and not any(
+            row.resource == item.resource and is_within(row.path, item.path) for item in adoption.updates
+        )
     ]
-    updates = [
-        f"{row.resource}: {row.path} from {shown(row.old)} to {shown(row.new)}" for row in adoption.updates
-    ]
+    updates, recreating = (
+        [
+            f"{row.resource}: {row.path} from {shown(row.old)} to {shown(row.new)}"
+            + (f": {row.reason}" if row.reason else "")
+            for row in adoption.updates
+            if row.recreates == recreates
+        ]
+        for recreates in (False, True)
+    )
     created = [f"{name} ({token.rpartition(':')[2]})" for token, name in adoption.created]
     queues = adopted.queues
     differences = queues.differences if queues else ()
@@ -224,6 +234,7 @@ def _sections(adopted: "Adopted") -> "Iterator[tuple[str, list[str]]]":
         for heading, lines in (
             ("Not adopted", parts),
             ("Left as they are, without a word in the declaration", left),
+            ("Nodes recreated by the first update, a few at a time, evicting their pods", recreating),
             ("Changed in place by the first update", updates),
             ("Differences of Kueue's objects", objects),
             ("Drivers and device plugins of others", list(adopted.drivers)),

@@ -18,6 +18,7 @@ from typing import Any, Final, cast
 
 from ebbtide.analysis.adopting.kueue_objects import compare_objects, content
 from ebbtide.analysis.preview.words import type_words
+from ebbtide.analysis.providers.changes import recreates_nodes
 from ebbtide.analysis.recording.recording import Recording, Resource, urn_name
 from ebbtide.clients.kubernetes import JSON_PATCH, Api
 from ebbtide.clients.kubernetes.objects import parts, text
@@ -61,7 +62,7 @@ class Check:
     """Effect of an update on adopted resources, as the engine previews it.
 
     Attributes:
-        updates: a line for each resource that is updated in place.
+        updates: a line for each resource that is updated.
         refusals: reasons why the update is refused; empty if it is not.
     """
 
@@ -127,7 +128,9 @@ def _previewed(
             refusals.append(_refusal(urn_name(urn), does + why))
         elif "update" in own:
             paths = sorted(own["update"].changed)
-            updates.append(f"update {urn_name(urn)} in place" + (f": {_shortened(paths)}" if paths else ""))
+            recreated = any(recreates_nodes(own["update"].type, path) for path in paths)
+            how = "and recreate its nodes, evicting their pods" if recreated else "in place"
+            updates.append(f"update {urn_name(urn)} {how}" + (f": {_shortened(paths)}" if paths else ""))
     refusals += lost_state.assigned_already(steps)
     if errors:
         lines = explanation(update.stack.name, errors, verbose=update.verbose)

@@ -37,19 +37,23 @@ class FieldRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateRow:
-    """An input that the first update changes in place.
+    """An input that the first update changes.
 
     Attributes:
         resource: name of its cluster or pool.
         path: path in the provider's inputs.
         old: the found value; None if there is none.
         new: the declared value; None if there is none.
+        recreates: whether the change recreates nodes, and evicts their pods.
+        reason: why the found value does not stay; empty if Ebbtide always sets its own.
     """
 
     resource: str
     path: str
     old: Plain
     new: Plain
+    recreates: bool = False
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

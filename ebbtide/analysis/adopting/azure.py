@@ -12,14 +12,11 @@ from typing import Any, Final, cast
 from ebbtide.analysis.adopting.found import AdoptionError, Found, FoundResource, LeftOut
 from ebbtide.analysis.adopting.inputs import fitted
 from ebbtide.analysis.providers.changes import FieldChange
-from ebbtide.analysis.providers.property_path import plain_path
 from ebbtide.analysis.reading.aks import AGENT_POOL, CLUSTER, MAINTENANCE
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide.declaration.model.pool import field_by_input
 from ebbtide.declaration.providers.constraints import constraints_of
-from ebbtide.values.paths import is_within
 
 ID: Final = re.compile(
     r"/subscriptions/(?P<subscription>[^/]+)/resourceGroups/(?P<group>[^/]+)"
@@ -408,21 +405,6 @@ def _separated(recording: Recording) -> Iterator[Resource]:
                 type=AGENT_POOL,
                 inputs={"agentPoolName": profile["name"], **cluster, **own},
             )
-
-
-_FIXED: Final = frozenset({*field_by_input(CloudKind.AKS, "fixed"), "osType", "type"})
-_FIXED_OF_CLUSTER: Final = frozenset({"apiServerAccessProfile.enablePrivateCluster"})
-
-
-def is_refused(token: str, change: FieldChange) -> bool:
-    """Return whether AKS refuses a change that azure-native sends: of an immutable property. An omitted one
-    stays, and so does the cloud's default (see `NodePool` of the components, and azure-aks-docs,
-    private-clusters, 2026-08)."""
-    path = plain_path(change.path)
-    fixed = {AGENT_POOL: _FIXED, CLUSTER: _FIXED_OF_CLUSTER}.get(token, frozenset[str]())
-    if change.new is None or not any(is_within(path, item) for item in fixed):
-        return False
-    return change.old is not None or change.new != constraints_of(token).fills.get(path)
 
 
 def is_kept(token: str, change: FieldChange) -> bool:

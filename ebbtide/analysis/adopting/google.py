@@ -159,11 +159,10 @@ def _add_pool(
     else:
         document.pop("autoscaling", None)
         document["nodeCount"] = document.pop("initialNodeCount", 0)
-    # Absent booleans are false, and pods of a pool without a mode use the identity of its nodes.
+    # Absent booleans are false.
     repaired, upgraded = (facts.flag(f"management.auto{name}") for name in ("Repair", "Upgrade"))
     document["management"] = {"autoRepair": repaired, "autoUpgrade": upgraded}
-    config = _object(document, "nodeConfig")
-    document["nodeConfig"] = {"workloadMetadataConfig": {"mode": "GCE_METADATA"}} | config
+    document["nodeConfig"] = _object(document, "nodeConfig")
     document["nodeConfig"]["guestAccelerators"] = list(_accelerators(facts)) or None
     resource = found_resource(NODE_POOL, document, f"{_id(link)}/nodePools/{name}")
     if reason := unsupported(resource):

@@ -5,9 +5,9 @@ replace it is left out; a cluster with one stays with its owner, and its pools a
 """
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, cast
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
 
 from ebbtide.analysis.adopting import azure
 from ebbtide.analysis.adopting import declaration as writer
@@ -22,24 +22,19 @@ from ebbtide.analysis.adopting.adoption import (
     shown,
 )
 from ebbtide.analysis.adopting.declaration import Fields
+from ebbtide.analysis.adopting.draft import Draft, draft_of, found_zones, keep_with_owner, without_faults
 from ebbtide.analysis.adopting.found import CLUSTERS, POOLS, AdoptionError, Found, FoundResource, LeftOut
-from ebbtide.analysis.adopting.kueue_objects import COMMAND
-from ebbtide.analysis.providers.changes import FieldChange
+from ebbtide.analysis.providers.changes import FieldChange, is_fixed, recreates_nodes
 from ebbtide.analysis.providers.property_path import plain_path
 from ebbtide.analysis.reading import aks, gke
 from ebbtide.analysis.reading.facts import RecordedPool
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import UNKNOWN, Plain, at, leaves, revealed
 from ebbtide.analysis.review.difference import Change, compare
-from ebbtide.declaration.catalog.machines import spelled
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model import declare
-from ebbtide.declaration.model.addons import Addons
-from ebbtide.declaration.model.capacity import Queued
-from ebbtide.declaration.model.faults import DeclarationError, Fault
-from ebbtide.declaration.model.pool import Role, field_by_input
-from ebbtide.declaration.model.resolved_pool import NO_ADDONS
-from ebbtide.declaration.model.rules import overrides as override_rules
+from ebbtide.declaration.model.faults import DeclarationError
+from ebbtide.declaration.model.pool import field_by_input
+from ebbtide.declaration.model.rules import overridable as override_rules
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.values.paths import ancestors, is_within, path_keys
 
@@ -58,69 +53,6 @@ _NAMES: Final = {
 _ROUNDS: Final = 6
 
 
-@dataclass(slots=True)
-class _Draft:
-    """A declaration that is being proved.
-
-    Attributes:
-        cloud: the declaration's `cloud`.
-        addons: the declared add-ons.
-        read: the found pools, by name.
-        pools: the fields of each pool, by name.
-        overrides: overrides by the name of a pool; of the cluster under an empty name.
-        refused: reasons by resource and path for which a value cannot be overridden.
-    """
-
-    found: Found
-    top: Fields
-    cloud: Fields
-    addons: Addons
-    read: Mapping[str, RecordedPool]
-    pools: dict[str, Fields]
-    left_out: list[LeftOut]
-    overrides: dict[str, Fields] = field(default_factory=dict[str, Fields])
-    refused: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-
-    @property
-    def is_whole(self) -> bool:
-        return "existing" not in self.cloud
-
-    def declaration(self) -> Fields:
-        """Return the object under `ebbtide:cluster`. Pools of a cluster that stays with its owner are
-        protected, as a whole cluster is."""
-
-        def with_overrides(fields: Fields, name: str) -> Fields:
-            own = _without_empty(self.overrides.get(name, {}))
-            return copy.deepcopy({**fields, "overrides": own} if own else fields)
-
-        protection = {} if self.is_whole else {"protect": True}
-        pools = [with_overrides({**fields, **protection}, name) for name, fields in self.pools.items()]
-        return {**self.top, "cloud": with_overrides(self.cloud, ""), "pools": pools}
-
-    def rules(self, name: str) -> override_rules.Overridable:
-        """Return the rules of the overrides of a pool, or of the cluster under an empty name."""
-        assert self.found.cloud  # noqa: S101 - a found cluster is of a cloud
-        if name:
-            return override_rules.POOLS[self.found.cloud].beside(self.top)
-        declared = [*self.top, *(["cloud.maintenance"] if "maintenance" in self.cloud else [])]
-        return override_rules.CLUSTERS[self.found.cloud].beside(declared)
-
-    def leave(self, name: str, reason: str) -> None:
-        """Leave a pool out."""
-        del self.pools[name]
-        self.overrides.pop(name, None)
-        self.left_out.append(LeftOut(name=f"pool {name}", reason=reason))
-
-
-def _without_empty(overrides: Fields) -> Fields:
-    """Return overrides without objects that have nothing left."""
-    items = {
-        key: _without_empty(cast("Fields", value)) if isinstance(value, dict) else value
-        for key, value in overrides.items()
-    }
-    return {key: value for key, value in items.items() if value != {}}
-
-
 def adopt(
     found: Found, top: Fields, cloud: Fields, record: Record, *, pools_only: bool, with_queues: bool = True
 ) -> Adoption:
@@ -137,7 +69,7 @@ def adopt(
     Raises:
         AdoptionError: no pool can be adopted, or the declaration is invalid otherwise.
     """
-    draft = _draft(found, top, cloud, pools_only=pools_only, with_queues=with_queues)
+    draft = draft_of(found, top, cloud, pools_only=pools_only, with_queues=with_queues)
     for _ in range(_ROUNDS + len(draft.pools)):
         recorded = _recorded(draft, record)
         if recorded is None:
@@ -151,109 +83,7 @@ def adopt(
     raise AdoptionError("The declaration of the cluster does not settle.")
 
 
-def _draft(found: Found, top: Fields, cloud: Fields, *, pools_only: bool, with_queues: bool) -> _Draft:
-    assert found.cloud  # noqa: S101 - a found cluster is of a cloud
-    (cluster,) = found.clusters
-    zones = found_zones(cluster)
-    read = {
-        resource.name: writer.read_pool(resource, found.cloud, cloud["location"], zones)
-        for resource in found.pools
-    }
-    left_out = list(found.left_out)
-    system = next(
-        (name for rank in (_is_system, _can_be_system) for name, pool in read.items() if rank(pool)), None
-    )
-    if not pools_only and system is None:
-        pools_only = True
-        reason = "No pool can be the system pool: none always has a node and admits any pod."
-        left_out.append(LeftOut(name="cluster", reason=reason))
-    if not pools_only and found.cloud is CloudKind.AKS and (reason := azure.obstacle(found)):
-        pools_only = True
-        left_out.append(LeftOut(name="cluster", reason=reason))
-    if not pools_only and found.objects:
-        pools_only = True
-        left_out.append(LeftOut(name="cluster", reason=_WITH_KUEUE))
-    inline = {resource.name for resource in found.pools if resource.inline}
-    addons = NO_ADDONS
-    is_aks = found.cloud is CloudKind.AKS
-    if any(pool.has_gpus and (is_aks or not pool.has_cloud_driver) for pool in read.values()):
-        # Something else installs the driver, or the device plugin that AKS has not, and goes on to do so.
-        addons = Addons(drivers="none")
-        top = {**top, "addons": {"drivers": "none"}}
-    is_queued = {name for name, pool in read.items() if isinstance(pool.capacity, Queued)}
-    has_queues = bool(found.objects) and with_queues
-    if is_queued and has_queues:
-        top = {**top, "addons": {**top.get("addons", {}), "kueue": {"existing": True}}}
-    pools: dict[str, Fields] = {}
-    for name, pool in read.items():
-        if pools_only and name in inline:
-            left_out.append(LeftOut(name=f"pool {name}", reason=_OF_OWNER))
-            continue
-        if name in is_queued and not has_queues:
-            reason = _WITHOUT_QUEUES if found.objects else _WITHOUT_KUEUE
-            left_out.append(LeftOut(name=f"pool {name}", reason=reason))
-            continue
-        try:
-            is_system = not pools_only and name == system
-            pools[name] = writer.pool_fields(
-                pool, is_system=is_system, cluster=cluster, cloud=cloud, addons=addons
-            )
-        except ValueError as error:
-            left_out.append(LeftOut(name=f"pool {name}", reason=_one_line(error)))
-    in_order = dict(sorted(pools.items(), key=lambda item: item[0] != system))
-    fields = {key: value for key, value in cloud.items() if key != "overrides"}
-    own = writer.existing_fields(fields, cluster.name) if pools_only else writer.cloud_fields(fields)
-    overrides = {"": copy.deepcopy(cloud["overrides"])} if "overrides" in cloud and not pools_only else {}
-    sizes = {item.name: str(item.inputs.get("vmSize", "")) for item in found.pools if item.name in pools}
-    # The spelling is kept: for another one, the provider would replace the pool.
-    overrides |= {name: {"vmSize": size} for name, size in sizes.items() if spelled(size) != size}
-    return _Draft(
-        found=found,
-        top=top,
-        cloud=own,
-        addons=addons,
-        read=read,
-        pools=in_order,
-        left_out=left_out,
-        overrides=overrides,
-    )
-
-
-_OF_OWNER: Final = "It is part of the cluster, and stays with the cluster's owner."
-_WITHOUT_KUEUE: Final = (
-    "Its nodes are queued, and the stack would install Kueue for it. If the cluster has Kueue, add its "
-    f"objects with --context, or with --from: `{COMMAND}`."
-)
-_WITHOUT_QUEUES: Final = (
-    "Its nodes are queued, and need a queue of the stack, which no ClusterQueue of the cluster becomes."
-)
-_WITH_KUEUE: Final = "It has a Kueue of its owner's, and a stack installs Kueue on a whole cluster itself."
-_GKE_MANAGED: Final = "components.gke.io/gke-managed-components"
-"""A taint that GKE's own pods tolerate (GKE docs, isolate-workloads-dedicated-nodes, 2026)."""
-
-
-def _is_system(pool: RecordedPool) -> bool:
-    return pool.role is Role.SYSTEM
-
-
-def _can_be_system(pool: RecordedPool) -> bool:
-    """Return whether a pool always has a node, and repels none of GKE's own pods."""
-    always = bool(pool.nodes.count or pool.nodes.min)
-    repelling = {taint.key for taint in pool.labels_and_taints.repelling}
-    return always and pool.accelerator is None and repelling == {_GKE_MANAGED}
-
-
-def found_zones(cluster: FoundResource) -> tuple[str, ...]:
-    """Return the zones of a cluster, as far as it has them."""
-    zones = cluster.inputs.get("nodeLocations")
-    return tuple(str(zone) for zone in zones) if isinstance(zones, list) else ()
-
-
-def _one_line(error: ValueError) -> str:
-    return " ".join(str(error).split())
-
-
-def _recorded(draft: _Draft, record: Record) -> Recording | None:
+def _recorded(draft: Draft, record: Record) -> Recording | None:
     """Record the declaration; None if it was invalid, and a part of it has been left out."""
     if not draft.pools:
         reasons = "\n".join(f"{part.name}: {part.reason}" for part in draft.left_out)
@@ -262,73 +92,10 @@ def _recorded(draft: _Draft, record: Record) -> Recording | None:
     try:
         declare.declare(declaration)
     except DeclarationError as error:
-        if not _without_faults(draft, error.faults):
+        if not without_faults(draft, error.faults):
             raise
         return None
     return record(declaration)
-
-
-def _without_faults(draft: _Draft, faults: tuple[Fault, ...]) -> bool:
-    """Leave out what the rules refuse: overrides, pools, or the cluster; false if that is not possible."""
-    names, changed = list(draft.pools), False
-    for fault in faults:
-        keys = path_keys(fault.path)
-        reason = f"{fault.problem} {fault.consequence}"
-        match keys:
-            case ("pools", int(index), "machine") if names[index] in draft.pools:
-                machine = draft.read[names[index]].machine
-                reason = _MACHINE.format(machine.type) if machine and not machine.vcpus else ""
-                draft.leave(names[index], f"{fault.problem} {reason or fault.consequence}")
-                changed = True
-            case ("pools", int(index), "overrides", *rest):
-                changed |= _refuse(draft, names[index], [str(key) for key in rest], reason)
-            case ("pools", int(index), *_):
-                if names[index] in draft.pools:
-                    draft.leave(names[index], reason)
-                changed = True
-            case ("cloud", "overrides", *rest):
-                changed |= _refuse(draft, "", [str(key) for key in rest], reason)
-            case _ if draft.is_whole:
-                _keep_with_owner(draft, reason)
-                return True
-            case _:
-                pass
-    return changed
-
-
-_MACHINE: Final = (
-    "The document does not have its size. To adopt the pool, declare it with `machine: {{type: {}, vcpus: …, "
-    "memoryGib: …}}`, and with `accelerators: {{type: …, count: …}}` in it for GPUs; and add its type, name "
-    "and id to the file of the resources."
-)
-
-
-def _refuse(draft: _Draft, name: str, keys: list[str], reason: str) -> bool:
-    """Remove an override."""
-    while keys:
-        holder: Any = draft.overrides.get(name, {})
-        for key in keys[:-1]:
-            holder = cast("Fields", holder).get(key) if isinstance(holder, dict) else None
-        if isinstance(holder, dict) and cast("Fields", holder).pop(keys[-1], None) is not None:
-            draft.refused[name, ".".join(keys)] = reason
-            return True
-        keys = keys[:-1]
-    return False
-
-
-def _keep_with_owner(draft: _Draft, reason: str) -> None:
-    """Declare pools alone."""
-    (cluster,) = draft.found.clusters
-    draft.left_out.append(LeftOut(name="cluster", reason=reason))
-    draft.cloud = writer.existing_fields(draft.cloud, cluster.name)
-    draft.overrides.pop("", None)
-    for resource in draft.found.pools:
-        if resource.inline and resource.name in draft.pools:
-            draft.leave(resource.name, _OF_OWNER)
-    for name in draft.pools:
-        draft.pools[name] = writer.pool_fields(
-            draft.read[name], is_system=False, cluster=cluster, cloud=draft.cloud, addons=draft.addons
-        )
 
 
 def _before(found: Found, recording: Recording) -> Recording:
@@ -348,7 +115,7 @@ def name_of(resource: Resource) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _improve(draft: _Draft, changes: tuple[Change, ...], before: Recording, recording: Recording) -> bool:
+def _improve(draft: Draft, changes: tuple[Change, ...], before: Recording, recording: Recording) -> bool:
     """Override differences, and leave out what would be replaced; false if nothing is left to do."""
     changed = False
     for change in changes:
@@ -366,20 +133,20 @@ def _improve(draft: _Draft, changes: tuple[Change, ...], before: Recording, reco
             if name:
                 draft.leave(name, reason)
             else:
-                _keep_with_owner(draft, reason)
+                keep_with_owner(draft, reason)
             return True
     for resource in filter(_has_overrides, before) if not changed else ():
         changed |= _override_kept(draft, resource, recording[resource.urn])
     return changed
 
 
-def _settled(draft: _Draft, change: Change) -> Change:
+def _settled(draft: Draft, change: Change) -> Change:
     """Return a change without fields that the cloud does not tell from absent ones, and without taints that
     it adds by itself; a field that it refuses needs a new resource."""
     if change.old is None or change.new is None:
         return change
     fields = [
-        replace(item, replaces=item.replaces or azure.is_refused(change.resource.type, item))
+        replace(item, replaces=item.replaces or (item.new is not None and is_fixed(change.new.type, item)))
         for item in change.fields
         if not _is_default(change.resource.type, item)
     ]
@@ -395,7 +162,7 @@ def _taints(pool: RecordedPool) -> set[str]:
     return {str(taint) for taint in pool.labels_and_taints.all_taints}
 
 
-def _written_pool(draft: _Draft, new: Resource) -> RecordedPool | None:
+def _written_pool(draft: Draft, new: Resource) -> RecordedPool | None:
     """Return the pool that a recorded resource describes; None for a cluster."""
     name = _key(new)
     if not name:
@@ -422,7 +189,7 @@ def _is_default(token: str, item: FieldChange) -> bool:
     )
 
 
-def _override_kept(draft: _Draft, old: Resource, new: Resource) -> bool:
+def _override_kept(draft: Draft, old: Resource, new: Resource) -> bool:
     """Override inputs that the program omits and the provider would keep, so that the declaration has all of
     them; false if there are none."""
     changed = False
@@ -432,7 +199,7 @@ def _override_kept(draft: _Draft, old: Resource, new: Resource) -> bool:
     return changed
 
 
-def _kept(draft: _Draft, new: Resource, path: str, value: Plain) -> tuple[Status, str] | None:
+def _kept(draft: Draft, new: Resource, path: str, value: Plain) -> tuple[Status, str] | None:
     """Return status and reason of an input that the program omits; None if it should be declared."""
     constraints, plain = constraints_of(new.type), plain_path(path)
     if any(is_within(path, ignored) for ignored in new.ignore_changes):
@@ -459,13 +226,9 @@ def _has_overrides(resource: Resource) -> bool:
     return resource.type in (*CLUSTERS.values(), *POOLS.values())
 
 
-_RECREATING: Final = ("nodeConfig.kubeletConfig", "nodeConfig.linuxNodeConfig")
-"""Inputs of GKE's pools whose change recreates their nodes (GKE docs, node-system-config, 2026), which the
-first update should not."""
-
-
-def _override(draft: _Draft, name: str, change: FieldChange) -> bool:
-    """Add an override of a found value; false if it is not possible."""
+def _override(draft: Draft, name: str, change: FieldChange) -> bool:
+    """Add an override of a found value; false if it is not possible. An absent value stays absent, by null,
+    if Ebbtide's would recreate nodes or the resource, and the cloud keeps its own."""
     value, path = change.old, change.path
     if not name and not draft.is_whole:
         return False
@@ -477,15 +240,18 @@ def _override(draft: _Draft, name: str, change: FieldChange) -> bool:
     plain, constraints = plain_path(path), constraints_of(rules.token)
     if value in (None, UNKNOWN) and change.replaces:
         value = constraints.defaults.get(plain)
-    elif value is None and plain in constraints.fills and any(is_within(path, item) for item in _RECREATING):
-        value = constraints.fills[plain]
-    if value is None or _obstacle(rules, path, value) or (name, path) in draft.refused:
+    is_left = plain in constraints.computed and (
+        change.replaces or recreates_nodes(rules.token, path, change.old, change.new)
+    )
+    if (value is None and not is_left) or value is UNKNOWN:
+        return False
+    if _obstacle(rules, path, value) or (name, path) in draft.refused:
         return False
     holder = draft.overrides.setdefault(name, {})
     *parents, last = [str(key) for key in path_keys(path)]
     for parent in parents:
         holder = holder.setdefault(parent, {})
-    if holder.get(last) == value:
+    if last in holder and holder[last] == value:
         return False
     holder[last] = copy.deepcopy(value)
     return True
@@ -504,21 +270,28 @@ def _obstacle(rules: override_rules.Overridable, path: str, value: Plain) -> str
         relied = rules.relied_on.get(parent)
         if relied is not None and value != relied.value:
             return relied.otherwise
+    if value is None:
+        return next((item.otherwise for key, item in rules.relied_on.items() if is_within(key, plain)), "")
     return ""
 
 
-def _reason(draft: _Draft, resource: Resource, change: FieldChange) -> str:
+def _reason(draft: Draft, resource: Resource, change: FieldChange) -> str:
     """Return why a difference remains, as a sentence."""
-    name = _key(resource)
-    rules = draft.rules(name)
-    obstacle = draft.refused.get((name, change.path)) or _obstacle(rules, change.path, change.old)
+    obstacle = _why(draft, resource, change)
     new = "removes it" if change.new is None else f"sets {shown(change.new)}"
     return f"Ebbtide {new}{': ' if obstacle else ''}{obstacle}".rstrip(".") + "."
 
 
-def _adoption(
-    draft: _Draft, changes: tuple[Change, ...], before: Recording, recording: Recording
-) -> Adoption:
+def _why(draft: Draft, resource: Resource, change: FieldChange) -> str:
+    """Return why a found value cannot be declared; empty if Ebbtide always sets its own."""
+    name = _key(resource)
+    refused = draft.refused.get((name, change.path))
+    return refused or (
+        _obstacle(draft.rules(name), change.path, change.old) if _has_overrides(resource) else ""
+    )
+
+
+def _adoption(draft: Draft, changes: tuple[Change, ...], before: Recording, recording: Recording) -> Adoption:
     by_urn = {change.new.urn: change for change in changes if change.new}
     adopted = {(item.type, name_of(item)) for item in before}
     schedules = [
@@ -534,7 +307,15 @@ def _adoption(
         fields = change.fields if change else ()
         rows += _rows(draft, resource, new, fields)
         updates += [
-            UpdateRow(resource=name_of(new), path=item.path, old=item.old, new=item.new) for item in fields
+            UpdateRow(
+                resource=name_of(new),
+                path=item.path,
+                old=item.old,
+                new=item.new,
+                recreates=recreates_nodes(new.type, item.path, item.old, item.new),
+                reason=_why(draft, new, item),
+            )
+            for item in fields
         ]
     return Adoption(
         declaration=draft.declaration(),
@@ -563,9 +344,7 @@ _OTHER_SCHEDULE: Final = (
 )
 
 
-def _rows(
-    draft: _Draft, old: Resource, new: Resource, changes: tuple[FieldChange, ...]
-) -> Iterator[FieldRow]:
+def _rows(draft: Draft, old: Resource, new: Resource, changes: tuple[FieldChange, ...]) -> Iterator[FieldRow]:
     name = _key(new)
     own = draft.overrides.get(name, {}) if _has_overrides(new) else {}
     spelled = _spelled_otherwise(draft, name, new)
@@ -584,7 +363,7 @@ def _rows(
         yield FieldRow(resource=name_of(new), path=path, value=value, status=status, reason=reason)
 
 
-def _spelled_otherwise(draft: _Draft, name: str, new: Resource) -> tuple[str, ...]:
+def _spelled_otherwise(draft: Draft, name: str, new: Resource) -> tuple[str, ...]:
     """Return the paths of inputs whose declared field means the same as the found one: limits for each zone
     instead of totals, taints that the cloud adds, and the first day of a window that recurs."""
     written = _written_pool(draft, new)

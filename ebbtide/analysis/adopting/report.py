@@ -28,7 +28,7 @@ class ReadField(DocumentPart):
 
 
 class FirstUpdate(DocumentPart):
-    """An input that the first update changes in place."""
+    """An input that the first update changes."""
 
     resource: str
     """Name of its cluster or pool."""
@@ -38,6 +38,10 @@ class FirstUpdate(DocumentPart):
     """The found value; null if there is none."""
     new: Any
     """The declared value; null if there is none."""
+    recreates: bool
+    """True if the change recreates nodes, and evicts their pods."""
+    reason: str
+    """Why the found value does not stay; empty if Ebbtide always sets its own."""
 
 
 class QueueDifference(DocumentPart):
@@ -87,7 +91,7 @@ class AdoptionReport(DocumentPart):
     fields: tuple[ReadField, ...]
     """Every field that was read."""
     updates: tuple[FirstUpdate, ...]
-    """Inputs that the first update changes in place."""
+    """Inputs that the first update changes."""
     created: tuple[ResourceName, ...]
     """Resources that the first update creates."""
     left_out: tuple[NotAdopted, ...]
@@ -136,7 +140,14 @@ def report(
             for row in adoption.fields
         ),
         updates=tuple(
-            FirstUpdate(resource=row.resource, path=row.path, old=masked(row.old), new=masked(row.new))
+            FirstUpdate(
+                resource=row.resource,
+                path=row.path,
+                old=masked(row.old),
+                new=masked(row.new),
+                recreates=row.recreates,
+                reason=row.reason,
+            )
             for row in adoption.updates
         ),
         created=tuple(ResourceName(type=token, name=name) for token, name in adoption.created),

@@ -49,13 +49,13 @@ _T4 = pool(
         ],
     },
 )
-_WORKLOAD_IDENTITY = {"workloadIdentityConfig": {"workloadPool": "acme-ml.svc.id.goog"}}
+WORKLOAD_IDENTITY = {"workloadIdentityConfig": {"workloadPool": "acme-ml.svc.id.goog"}}
 
 
 def test_a_cluster_of_gcloud_is_declared_whole() -> None:
     """Access, network and pools are declared as they are, with the taints and labels that pods rely on."""
     adoption = adopted(
-        cluster("lab", "us-central1-a", [pool("admin", "e2-standard-4"), _T4], **_WORKLOAD_IDENTITY)
+        cluster("lab", "us-central1-a", [pool("admin", "e2-standard-4"), _T4], **WORKLOAD_IDENTITY)
     )
     declaration = adoption.declaration
     assert declaration["cloud"]["access"] == {"networks": ["0.0.0.0/0"]}

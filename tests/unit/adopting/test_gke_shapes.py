@@ -16,8 +16,8 @@ from ebbtide.analysis.adopting.proof import name_of
 from ebbtide.analysis.providers.property_path import plain_path
 from ebbtide.analysis.recording.values import masked
 from ebbtide.analysis.review.difference import compare
-from tests.unit.adopting.gke_shapes import SHAPES, Document
-from tests.unit.adopting.test_gke import adopted
+from tests.unit.adopting.gke_shapes import SHAPES, Document, cluster, merged, pool
+from tests.unit.adopting.test_gke import WORKLOAD_IDENTITY, adopted
 from tests.unit.adopting.test_nothing_is_skipped import unlisted
 
 _GOLDEN = Path(__file__).parent / "gke_tables.yaml"
@@ -55,6 +55,39 @@ def test_a_public_shape_is_adopted(shape: Callable[[], Document]) -> None:
     assert {change.action for change in changes} == {"create", "update"}
     changed = {(name_of(change.resource), item.path) for change in changes for item in change.fields}
     assert changed == {(item.resource, item.path) for item in adoption.updates}
+    assert [item.path for item in adoption.updates if item.recreates] == []
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"kubeletConfig": None},
+        {"kubeletConfig": {"insecureKubeletReadonlyPortEnabled": None, "cpuManagerPolicy": "none"}},
+        {"workloadMetadataConfig": None},
+        {"workloadMetadataConfig": {"mode": "GCE_METADATA"}},
+        {"linuxNodeConfig": {"cgroupMode": "CGROUP_MODE_V2"}, "kubeletConfig": {"cpuCfsQuota": False}},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("pools_only", [False, True])
+def test_the_first_update_recreates_no_nodes(config: Document, *, pools_only: bool) -> None:
+    """Settings of nodes stay as they are, absent ones too: pods keep their CPU limits and their identity."""
+    document = cluster("lab", "us-central1-a", [pool("admin", "e2-standard-4")], **WORKLOAD_IDENTITY)
+    for item in document["nodePools"]:
+        item["config"] = merged(item["config"], config)
+    adoption = adopted(document, pools_only=pools_only)
+    assert [row.path for row in adoption.updates if row.recreates] == []
+    kept = ("nodeConfig.kubeletConfig", "nodeConfig.linuxNodeConfig", "nodeConfig.workloadMetadataConfig")
+    assert [row.path for row in adoption.updates if row.path.startswith(kept)] == []
+
+
+def test_a_pool_of_an_image_that_is_gone_says_that_its_nodes_are_recreated() -> None:
+    """COS became COS_CONTAINERD: no field or override keeps it, and the report names the change."""
+    old = pool("admin", "e2-standard-4", config={"imageType": "COS"})
+    adoption = adopted(cluster("lab", "us-central1-a", [old]))
+    assert [(row.path, row.new) for row in adoption.updates if row.recreates] == [
+        ("nodeConfig.imageType", "COS_CONTAINERD")
+    ]
 
 
 def main() -> None:

@@ -1,0 +1,252 @@
+"""A declaration that is being proved: its first version, and what is left out of it."""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from ebbtide.analysis.adopting import azure
+from ebbtide.analysis.adopting import declaration as writer
+from ebbtide.analysis.adopting.declaration import Fields
+from ebbtide.analysis.adopting.found import Found, FoundResource, LeftOut
+from ebbtide.analysis.adopting.kueue_objects import COMMAND
+from ebbtide.analysis.reading.facts import RecordedPool
+from ebbtide.declaration.catalog.machines import spelled
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.addons import Addons
+from ebbtide.declaration.model.capacity import Queued
+from ebbtide.declaration.model.faults import Fault
+from ebbtide.declaration.model.pool import Role
+from ebbtide.declaration.model.resolved_pool import NO_ADDONS
+from ebbtide.declaration.model.rules import overridable as override_rules
+from ebbtide.values.paths import path_keys
+
+
+@dataclass(slots=True)
+class Draft:
+    """A declaration that is being proved.
+
+    Attributes:
+        cloud: the declaration's `cloud`.
+        addons: the declared add-ons.
+        read: the found pools, by name.
+        pools: the fields of each pool, by name.
+        overrides: overrides by the name of a pool; of the cluster under an empty name.
+        refused: reasons by resource and path for which a value cannot be overridden.
+    """
+
+    found: Found
+    top: Fields
+    cloud: Fields
+    addons: Addons
+    read: Mapping[str, RecordedPool]
+    pools: dict[str, Fields]
+    left_out: list[LeftOut]
+    overrides: dict[str, Fields] = field(default_factory=dict[str, Fields])
+    refused: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the cluster itself is declared, and not its pools alone."""
+        return "existing" not in self.cloud
+
+    def declaration(self) -> Fields:
+        """Return the object under `ebbtide:cluster`. Pools of a cluster that stays with its owner are
+        protected, as a whole cluster is."""
+
+        def with_overrides(fields: Fields, name: str) -> Fields:
+            own = _without_empty(self.overrides.get(name, {}))
+            return copy.deepcopy({**fields, "overrides": own} if own else fields)
+
+        protection = {} if self.is_whole else {"protect": True}
+        pools = [with_overrides({**fields, **protection}, name) for name, fields in self.pools.items()]
+        return {**self.top, "cloud": with_overrides(self.cloud, ""), "pools": pools}
+
+    def rules(self, name: str) -> override_rules.Overridable:
+        """Return the rules of the overrides of a pool, or of the cluster under an empty name."""
+        assert self.found.cloud  # noqa: S101 - a found cluster is of a cloud
+        if name:
+            return override_rules.POOLS[self.found.cloud].beside(self.top)
+        declared = [*self.top, *(["cloud.maintenance"] if "maintenance" in self.cloud else [])]
+        return override_rules.CLUSTERS[self.found.cloud].beside(declared)
+
+    def leave(self, name: str, reason: str) -> None:
+        """Leave a pool out."""
+        del self.pools[name]
+        self.overrides.pop(name, None)
+        self.left_out.append(LeftOut(name=f"pool {name}", reason=reason))
+
+
+def _without_empty(overrides: Fields) -> Fields:
+    """Return overrides without objects that have nothing left."""
+    items = {
+        key: _without_empty(cast("Fields", value)) if isinstance(value, dict) else value
+        for key, value in overrides.items()
+    }
+    return {key: value for key, value in items.items() if value != {}}
+
+
+def draft_of(found: Found, top: Fields, cloud: Fields, *, pools_only: bool, with_queues: bool) -> Draft:
+    """Return the first declaration of a found cluster; arguments as for `proof.adopt`."""
+    assert found.cloud  # noqa: S101 - a found cluster is of a cloud
+    (cluster,) = found.clusters
+    zones = found_zones(cluster)
+    read = {
+        resource.name: writer.read_pool(resource, found.cloud, cloud["location"], zones)
+        for resource in found.pools
+    }
+    left_out = list(found.left_out)
+    system = next(
+        (name for rank in (_is_system, _can_be_system) for name, pool in read.items() if rank(pool)), None
+    )
+    if not pools_only and system is None:
+        pools_only = True
+        reason = "No pool can be the system pool: none always has a node and admits any pod."
+        left_out.append(LeftOut(name="cluster", reason=reason))
+    if not pools_only and found.cloud is CloudKind.AKS and (reason := azure.obstacle(found)):
+        pools_only = True
+        left_out.append(LeftOut(name="cluster", reason=reason))
+    if not pools_only and found.objects:
+        pools_only = True
+        left_out.append(LeftOut(name="cluster", reason=_WITH_KUEUE))
+    inline = {resource.name for resource in found.pools if resource.inline}
+    addons = NO_ADDONS
+    is_aks = found.cloud is CloudKind.AKS
+    if any(pool.has_gpus and (is_aks or not pool.has_cloud_driver) for pool in read.values()):
+        # Something else installs the driver, or the device plugin that AKS has not, and goes on to do so.
+        addons = Addons(drivers="none")
+        top = {**top, "addons": {"drivers": "none"}}
+    is_queued = {name for name, pool in read.items() if isinstance(pool.capacity, Queued)}
+    has_queues = bool(found.objects) and with_queues
+    if is_queued and has_queues:
+        top = {**top, "addons": {**top.get("addons", {}), "kueue": {"existing": True}}}
+    pools: dict[str, Fields] = {}
+    for name, pool in read.items():
+        if pools_only and name in inline:
+            left_out.append(LeftOut(name=f"pool {name}", reason=_OF_OWNER))
+            continue
+        if name in is_queued and not has_queues:
+            reason = _WITHOUT_QUEUES if found.objects else _WITHOUT_KUEUE
+            left_out.append(LeftOut(name=f"pool {name}", reason=reason))
+            continue
+        try:
+            is_system = not pools_only and name == system
+            pools[name] = writer.pool_fields(
+                pool, is_system=is_system, cluster=cluster, cloud=cloud, addons=addons
+            )
+        except ValueError as error:
+            left_out.append(LeftOut(name=f"pool {name}", reason=_one_line(error)))
+    in_order = dict(sorted(pools.items(), key=lambda item: item[0] != system))
+    fields = {key: value for key, value in cloud.items() if key != "overrides"}
+    own = writer.existing_fields(fields, cluster.name) if pools_only else writer.cloud_fields(fields)
+    overrides = {"": copy.deepcopy(cloud["overrides"])} if "overrides" in cloud and not pools_only else {}
+    sizes = {item.name: str(item.inputs.get("vmSize", "")) for item in found.pools if item.name in pools}
+    # The spelling is kept: for another one, the provider would replace the pool.
+    overrides |= {name: {"vmSize": size} for name, size in sizes.items() if spelled(size) != size}
+    return Draft(
+        found=found,
+        top=top,
+        cloud=own,
+        addons=addons,
+        read=read,
+        pools=in_order,
+        left_out=left_out,
+        overrides=overrides,
+    )
+
+
+_OF_OWNER: Final = "It is part of the cluster, and stays with the cluster's owner."
+_WITHOUT_KUEUE: Final = (
+    "Its nodes are queued, and the stack would install Kueue for it. If the cluster has Kueue, add its "
+    f"objects with --context, or with --from: `{COMMAND}`."
+)
+_WITHOUT_QUEUES: Final = (
+    "Its nodes are queued, and need a queue of the stack, which no ClusterQueue of the cluster becomes."
+)
+_WITH_KUEUE: Final = "It has a Kueue of its owner's, and a stack installs Kueue on a whole cluster itself."
+_GKE_MANAGED: Final = "components.gke.io/gke-managed-components"
+"""A taint that GKE's own pods tolerate (GKE docs, isolate-workloads-dedicated-nodes, 2026)."""
+
+
+def _is_system(pool: RecordedPool) -> bool:
+    return pool.role is Role.SYSTEM
+
+
+def _can_be_system(pool: RecordedPool) -> bool:
+    """Return whether a pool always has a node, and repels none of GKE's own pods."""
+    always = bool(pool.nodes.count or pool.nodes.min)
+    repelling = {taint.key for taint in pool.labels_and_taints.repelling}
+    return always and pool.accelerator is None and repelling == {_GKE_MANAGED}
+
+
+def found_zones(cluster: FoundResource) -> tuple[str, ...]:
+    """Return the zones of a cluster, as far as it has them."""
+    zones = cluster.inputs.get("nodeLocations")
+    return tuple(str(zone) for zone in zones) if isinstance(zones, list) else ()
+
+
+def _one_line(error: ValueError) -> str:
+    return " ".join(str(error).split())
+
+
+def without_faults(draft: Draft, faults: tuple[Fault, ...]) -> bool:
+    """Leave out what the rules refuse: overrides, pools, or the cluster; false if that is not possible."""
+    names, changed = list(draft.pools), False
+    for fault in faults:
+        keys = path_keys(fault.path)
+        reason = f"{fault.problem} {fault.consequence}"
+        match keys:
+            case ("pools", int(index), "machine") if names[index] in draft.pools:
+                machine = draft.read[names[index]].machine
+                reason = _MACHINE.format(machine.type) if machine and not machine.vcpus else ""
+                draft.leave(names[index], f"{fault.problem} {reason or fault.consequence}")
+                changed = True
+            case ("pools", int(index), "overrides", *rest):
+                changed |= _refuse(draft, names[index], [str(key) for key in rest], reason)
+            case ("pools", int(index), *_):
+                if names[index] in draft.pools:
+                    draft.leave(names[index], reason)
+                changed = True
+            case ("cloud", "overrides", *rest):
+                changed |= _refuse(draft, "", [str(key) for key in rest], reason)
+            case _ if draft.is_whole:
+                keep_with_owner(draft, reason)
+                return True
+            case _:
+                pass
+    return changed
+
+
+_MACHINE: Final = (
+    "The document does not have its size. To adopt the pool, declare it with `machine: {{type: {}, vcpus: …, "
+    "memoryGib: …}}`, and with `accelerators: {{type: …, count: …}}` in it for GPUs; and add its type, name "
+    "and id to the file of the resources."
+)
+
+
+def _refuse(draft: Draft, name: str, keys: list[str], reason: str) -> bool:
+    """Remove an override."""
+    while keys:
+        holder: Any = draft.overrides.get(name, {})
+        for key in keys[:-1]:
+            holder = cast("Fields", holder).get(key) if isinstance(holder, dict) else None
+        if isinstance(holder, dict) and cast("Fields", holder).pop(keys[-1], None) is not None:
+            draft.refused[name, ".".join(keys)] = reason
+            return True
+        keys = keys[:-1]
+    return False
+
+
+def keep_with_owner(draft: Draft, reason: str) -> None:
+    """Declare pools alone."""
+    (cluster,) = draft.found.clusters
+    draft.left_out.append(LeftOut(name="cluster", reason=reason))
+    draft.cloud = writer.existing_fields(draft.cloud, cluster.name)
+    draft.overrides.pop("", None)
+    for resource in draft.found.pools:
+        if resource.inline and resource.name in draft.pools:
+            draft.leave(resource.name, _OF_OWNER)
+    for name in draft.pools:
+        draft.pools[name] = writer.pool_fields(
+            draft.read[name], is_system=False, cluster=cluster, cloud=draft.cloud, addons=draft.addons
+        )
