@@ -21,7 +21,8 @@ from ebbtide.cli.options import (
     stack_files,
     stack_name,
 )
-from ebbtide.text import and_list, command_line, several
+from ebbtide.text import and_list, several
+from ebbtide.values.given_command import given_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -135,7 +136,9 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
         names = " and ".join(path.name for path in written)
         output.print(f"Written: {names}. Nothing in the cloud has changed.", soft_wrap=True)
         output.print(
-            f"See the changes of the first update: {command_line()} preview {request.stack}", soft_wrap=True
+            "See the changes of the first update: " + given_command().on_stack("preview", request.stack),
+            soft_wrap=True,
+            markup=False,
         )
 
 
@@ -163,13 +166,13 @@ def _change_state(stack: str | None, config_file: Path | None, cwd: Path, *, und
 
     name = stack_name(stack, config_file)
     files = stack_files(name.rpartition("/")[2], config_file, cwd)
-    command = ["adopt", name, "--undo" if undo else "--into-state"]
+    given_command().begin(name)
     backend = Backend(files.root)
     opened = backend.opened(name, config_file)
-    update = Update(opened, files, console(sys.stdout), again=command_line(*command))
+    update = Update(opened, files, console(sys.stdout))
 
     def ask(question: str) -> bool:
-        return confirmed(question, command, config_file, cwd, yes=yes)
+        return confirmed(question, yes=yes)
 
     done = remove_resources(update, ask) if undo else import_resources(update, ask, backend.exported_by_all)
     if not done:

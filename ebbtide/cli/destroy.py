@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ebbtide.cli.consoles import ExitStatus, console, say
-from ebbtide.cli.options import ConfigFile, Cwd, Record, SelectedStack, record_option, stack_name
-from ebbtide.text import command_line
+from ebbtide.cli.options import ConfigFile, Cwd, Record, SelectedStack, stack_name
+from ebbtide.values.given_command import given_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,12 +47,7 @@ def destroy(
     subscription than the stack's.
     """
     choices = _Choices(yes, confirm_name, keep_volumes, delete_orphans, record)
-    try:
-        status = _destroyed(stack, config_file, cwd, choices)
-    except KeyboardInterrupt:
-        say("Interrupted; nothing was changed.", err=True)
-        status = ExitStatus.INTERRUPTED
-    if status:
+    if status := _destroyed(stack, config_file, cwd, choices):
         raise typer.Exit(status)
 
 
@@ -70,15 +65,6 @@ class _Choices:
     def is_interactive(self) -> bool:
         """True if the user can be prompted."""
         return sys.stdin.isatty() and not self.yes
-
-    def flags(self) -> list[str]:
-        """Return the options except --yes, as written."""
-        return [
-            *(["--confirm-name", self.confirm_name] if self.confirm_name else []),
-            *(["--keep-volumes"] if self.keep_volumes else []),
-            *(["--delete-orphans"] if self.delete_orphans else []),
-            *record_option(self.record),
-        ]
 
     def name(self, question: str) -> str | None:
         """Return the given name, or prompt for it; None without a terminal."""
@@ -106,7 +92,7 @@ def _selected(cwd: Path) -> str:
     from ebbtide.operations.failures import OperationError  # noqa: PLC0415
 
     if (name := Backend(project_directory(cwd.resolve())).selected) is None:
-        again = command_line("destroy", "STACK")
+        again = given_command().on_stack("destroy", "STACK")
         raise OperationError(f"No stack is named, and Pulumi has none selected. Write: {again}")
     return name
 
@@ -118,15 +104,14 @@ def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, choices: 
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
 
     name = stack_name(stack, config_file) if stack or config_file else _selected(cwd)
+    given = given_command()
+    given.begin(name)
     files = read_stack(cwd, name.rpartition("/")[2], config_file=config_file)
 
     def confirm(question: str) -> bool:
         if choices.yes or choices.is_interactive:
             return choices.yes or typer.confirm(question)
-        location_options = [*(["--config-file", str(config_file)] if config_file else [])]
-        location_options += ["--cwd", str(cwd)] if cwd != Path() else []
-        again = command_line("destroy", name, "--yes", *choices.flags(), *location_options)
-        say(f"{question} There is no terminal to confirm, so nothing was changed. Continue with: {again}")
+        say(given.unconfirmed(question))
         return False
 
     options = destroying.Options(

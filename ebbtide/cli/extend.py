@@ -7,6 +7,7 @@ import typer
 
 from ebbtide.cli.consoles import say
 from ebbtide.cli.options import ConfigFile, Cwd, Stack, stack_files, stack_name
+from ebbtide.values.given_command import given_command
 
 
 def extend(
@@ -35,6 +36,9 @@ def extend(
     opened = Backend(files.root).opened(name, config_file)
     extension = extending.extension(name, files.declaration(), opened.state(), hours, clock.now())
     extending.check_policy(name, files.policy(), extension.hours)
+    given = given_command()
+    given.begin(name)
+    given.happens(f"the lifetime is {extension.hours} hours in {files.config_file.name}")
     opened.configure(extending.PATH, extension.hours)
     say(
         f"Once it is updated, stack {name} expires at {in_utc(extension.after)}, not at "

@@ -12,8 +12,9 @@ from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import ExitStatus, console, say, write
 from ebbtide.cli.options import PreviewFormat
 from ebbtide.operations.interrupts import repeated_interrupts
-from ebbtide.text import command_line, printable
+from ebbtide.text import printable
 from ebbtide.values import clock, durations
+from ebbtide.values.given_command import given_command
 
 if TYPE_CHECKING:
     from ebbtide.clients.kubernetes import Api
@@ -83,7 +84,7 @@ def follow(
     api = Api.of_user(context)
     namespace = namespace_of(api, namespace)
     cluster = available_profile(profile, namespace, context)
-    with _interruptible(name, namespace, context, logs=logs):
+    with _interruptible(name, namespace, logs=logs):
         _follow(api, name, namespace, cluster, format_, logs=logs)
 
 
@@ -137,23 +138,28 @@ def submit(
     except KeyboardInterrupt as error:
         say(f"Interrupted during the creation of Job {metadata['name']}. {error}".rstrip(), err=True)
         raise SystemExit(ExitStatus.INTERRUPTED) from None
-    with _interruptible(metadata["name"], metadata["namespace"], context, logs=logs):
+    with _interruptible(metadata["name"], metadata["namespace"], logs=logs):
         for line in (f"Job {metadata['name']} is created in namespace {metadata['namespace']}.", *notes):
             say(own_lines(line, logs=logs), err=format_ is PreviewFormat.JSON)
         _follow(api, metadata["name"], metadata["namespace"], profile, format_, logs=logs)
 
 
 @contextmanager
-def _interruptible(name: str, namespace: str, context: str, *, logs: bool) -> Generator[None]:
+def _interruptible(name: str, namespace: str, *, logs: bool) -> Generator[None]:
     """Let Ctrl-C end the command and not what it follows, and print how to follow and cancel that."""
     try:
         with repeated_interrupts():
             yield
     except KeyboardInterrupt:
-        again = _command("follow", name, namespace, context, *(["--logs"] if logs else []))
+        given = given_command()
+        again = (
+            given.again("-n", namespace)
+            if given.name == "follow"
+            else given.on_job("follow", name, namespace, *(["--logs"] if logs else []))
+        )
         say(own_lines(f"{name} keeps running. Follow it again with: {again}", logs=logs), err=True)
         if logs:
-            cancel = _command("cancel", name, namespace, context)
+            cancel = given_command().on_job("cancel", name, namespace)
             say(own_lines(f"Cancel it with: {cancel}", logs=logs), err=True)
         raise SystemExit(ExitStatus.INTERRUPTED) from None
 
@@ -256,8 +262,3 @@ def _cost_line(row: "ListedWorkload | None") -> str:
     amount = "less than $0.01" if str(cost) == "$0.00" else str(cost)
     lost = "" if cost.complete else "at least "
     return f"{' '.join(parts)}: {lost}{amount} at list prices."
-
-
-def _command(verb: str, name: str, namespace: str, context: str, *options: str) -> str:
-    named = ("--context", context) if context else ()
-    return command_line(verb, name, "-n", namespace, *named, *options)

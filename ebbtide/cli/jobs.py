@@ -13,8 +13,9 @@ from ebbtide.cli.consoles import say, show, write
 from ebbtide.cli.follow import Context, Format, available_profile
 from ebbtide.cli.options import PreviewFormat
 from ebbtide.cli.status import WatchError
-from ebbtide.text import command_line, several
+from ebbtide.text import several
 from ebbtide.values import durations
+from ebbtide.values.given_command import given_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -277,6 +278,5 @@ def rerun(
     api = Api.of_user(context)
     created = existing.rerun(api, name, namespace_of(api, namespace), words or (), new_name)
     metadata = created["metadata"]
-    chosen = ["--context", context] if context else []
-    follow = command_line("follow", metadata["name"], "-n", metadata["namespace"], *chosen)
+    follow = given_command().on_job("follow", metadata["name"], metadata["namespace"])
     say(f"{created['kind']} {metadata['name']} is created, from {name}. Follow it: {follow}")

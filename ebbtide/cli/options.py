@@ -1,5 +1,6 @@
 """Options that select a stack, and the stack's files."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -8,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperCommand, TyperOption
 
+from ebbtide.cli.consoles import ExitStatus, say
 from ebbtide.values import durations
+from ebbtide.values.given_command import GivenCommand, running
 
 if TYPE_CHECKING:
     from ebbtide.analysis.preview.stack_files import StackFiles
@@ -16,30 +19,73 @@ if TYPE_CHECKING:
 _DEFAULT: Final = "dev"
 
 
+class Command(TyperCommand):
+    """A command that refuses an option that is given twice, of which Typer would keep the last value, and
+    keeps what was typed, for the command lines that it prints."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words, and keep them as `GivenCommand`.
+
+        Raises:
+            BadParameter: an option that takes one value is repeated.
+        """
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        typed, _, order = self.make_parser(ctx).parse_args(args=[*args])
+        for option in order:
+            takes_one = isinstance(option, TyperOption) and not (option.multiple or option.is_flag)
+            if takes_one and order.count(option) > 1:
+                problem = "takes one value, and is given several times. Write it once."
+                raise typer.BadParameter(f"{max(option.opts, key=len)} {problem}")
+        rest = super().parse_args(ctx, args)
+        name = ctx.command_path.removeprefix(ctx.find_root().command_path).strip()
+        words = {item: tuple(_words(item, typed[item.name])) for item in dict.fromkeys(order)}
+        is_argument = {item: item.param_type_name == "argument" for item in words}
+        ctx.obj = GivenCommand(
+            name,
+            tuple(word for item, own in words.items() if is_argument[item] for word in own),
+            {
+                item.name: own
+                for item, own in words.items()
+                if not is_argument[item] and item.name not in _SECRET
+            },
+        )
+        return rest
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; one that changes something says after Ctrl-C what has happened."""
+        given: GivenCommand = ctx.obj
+        with running(given):
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt:
+                if given.facts is None:
+                    raise
+                say(given.interrupted(), err=True)
+                raise typer.Exit(ExitStatus.INTERRUPTED) from None
+
+
+_SECRET: Final = ("backend", "env")
+"""Parameters whose values may be secret, and are never printed."""
+
+
+def _words(parameter: Any, typed: Any) -> Iterator[str]:
+    """Yield the words of a parameter; an option has its longest name."""
+    values: list[str | None] = [*typed] if isinstance(typed, list | tuple) else [typed]
+    if parameter.param_type_name == "argument":
+        yield from (value for value in values if isinstance(value, str))
+    elif parameter.is_flag:
+        yield max(parameter.opts if typed else parameter.secondary_opts, key=len)
+    else:
+        for value in values:
+            yield from (max(parameter.opts, key=len), str(value))
+
+
 class PreviewFormat(StrEnum):
     """Output formats of a preview, and of its errors."""
 
     TEXT = "text"
     JSON = "json"
-
-
-class Command(TyperCommand):
-    """A command that refuses an option that is given twice, of which Typer would keep the last value."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the words.
-
-        Raises:
-            BadParameter: an option that takes one value is repeated.
-        """
-        if not ctx.resilient_parsing:
-            _, _, order = self.make_parser(ctx).parse_args(args=list(args))
-            for option in order:
-                takes_one = isinstance(option, TyperOption) and not (option.multiple or option.is_flag)
-                if takes_one and order.count(option) > 1:
-                    problem = "takes one value, and is given several times. Write it once."
-                    raise typer.BadParameter(f"{max(option.opts, key=len)} {problem}")
-        return super().parse_args(ctx, args)
 
 
 def stack_names(context: typer.Context) -> list[str]:
@@ -133,11 +179,6 @@ Record = Annotated[
     ),
 ]
 Cwd = Annotated[Path, typer.Option(help="Directory of the project, or one below it.")]
-
-
-def record_option(directory: Path | None) -> list[str]:
-    """Return the option of a recording, as written."""
-    return ["--record", str(directory)] if directory else []
 
 
 def duration(written: str) -> timedelta:

@@ -8,10 +8,9 @@ import typer
 
 from ebbtide.cli.consoles import ExitStatus, console, say, write
 from ebbtide.cli.options import Cwd, PreviewFormat
-from ebbtide.text import command_line
+from ebbtide.values.given_command import given_command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from rich.table import Table
@@ -71,13 +70,9 @@ def reap(
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.values import clock  # noqa: PLC0415
 
-    again = _again(
-        cwd,
-        stacks or (),
-        google_project or (),
-        azure_subscription or (),
-        {"--only-resources": only_resources, "--delete-data": delete_data},
-    )
+    given = given_command()
+    if yes:
+        given.begin()
     now = clock.now()
     backend = Backend(project_directory(cwd.resolve()), stacks or ())
     accounts = [
@@ -88,46 +83,25 @@ def reap(
     reaping.check_clock()
     report = reaping.expired(backend, now, groups, notes)
     if yes:
-        try:
-            report = reaping.reap(
-                backend,
-                report,
-                groups,
-                now,
-                console(sys.stderr if format_ is PreviewFormat.JSON else sys.stdout),
-                only_resources=only_resources,
-                deletes_data=delete_data,
-            )
-        except KeyboardInterrupt:
-            say(f"Interrupted. Continue with: {again}", err=True)
-            raise typer.Exit(ExitStatus.INTERRUPTED) from None
+        report = reaping.reap(
+            backend,
+            report,
+            groups,
+            now,
+            console(sys.stderr if format_ is PreviewFormat.JSON else sys.stdout),
+            only_resources=only_resources,
+            deletes_data=delete_data,
+        )
     if format_ is PreviewFormat.JSON:
         write(report.model_dump_json(indent=2) + "\n", None)
     else:
         _show(report, now)
         if not yes and (report.stacks or report.resources):
-            say(f"Destroy them with: {again}")
+            say(f"Destroy them with: {given.again('--yes')}")
     if yes and report.is_refused:
         raise typer.Exit(ExitStatus.WRONG)
     if not report.is_done:
         raise typer.Exit(ExitStatus.FOUND)
-
-
-def _again(
-    cwd: Path,
-    stacks: "Iterable[str]",
-    projects: "Iterable[str]",
-    subscriptions: "Iterable[str]",
-    flags: "Mapping[str, bool]",
-) -> str:
-    options = [
-        *stacks,
-        *(part for name in projects for part in ("--google-project", name)),
-        *(part for name in subscriptions for part in ("--azure-subscription", name)),
-        *(flag for flag, is_set in flags.items() if is_set),
-        *(["--cwd", str(cwd)] if cwd != Path() else []),
-    ]
-    return command_line("reap", "--yes", *options)
 
 
 def _show(report: "Reaping", now: "datetime") -> None:

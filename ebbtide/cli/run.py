@@ -35,6 +35,8 @@ class RunCommand(Command):
                 f"{' '.join(words)}"
             )
         ctx.params["command"] = args[dashes + 1 :]
+        if not ctx.resilient_parsing:
+            ctx.obj.arguments += ("--", *args[dashes + 1 :])
         return rest
 
 

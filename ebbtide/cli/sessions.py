@@ -25,6 +25,7 @@ from ebbtide.cli.workloads import fields_of, with_defaults, with_shared_options
 from ebbtide.errors import EbbtideError
 from ebbtide.operations.interrupts import ending_signals
 from ebbtide.text import command_line, printable, several
+from ebbtide.values.given_command import given_command
 
 if TYPE_CHECKING:
     from ebbtide.clients.kubernetes import Api
@@ -157,8 +158,7 @@ class _Session:
 
     def command(self, verb: str) -> str:
         """Return the command line of an Ebbtide command for it."""
-        chosen = ["--context", self.context] if self.context else []
-        return command_line(verb, self.name, "-n", self.job["metadata"]["namespace"], *chosen)
+        return given_command().on_job(verb, self.name, self.job["metadata"]["namespace"])
 
     def wait(self) -> Object:
         """Wait until the pod runs, with the reasons of the wait; return the pod."""

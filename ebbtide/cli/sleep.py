@@ -1,7 +1,5 @@
 """The `sleep` and `wake` commands. Their dependencies are imported on execution."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,8 +9,7 @@ import typer
 from ebbtide.cli.consoles import ExitStatus, say
 from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, duration, stack_name
 from ebbtide.errors import EbbtideError
-from ebbtide.text import command_line
-from ebbtide.values import durations
+from ebbtide.values.given_command import given_command
 
 if TYPE_CHECKING:
     from ebbtide.operations.sleep import Sleeper
@@ -55,11 +52,7 @@ def sleep(
     if wait and now:
         raise SleepOptionsError("--wait and --now exclude each other: write one of them.")
     running = sleeping.Running.WAIT if wait else sleeping.Running.END if now else sleeping.Running.REFUSE
-    options = [option for option, given in (("--wait", wait), ("--now", now)) if given]
-    options += ["--for", durations.in_one_unit(planned)] if planned else []
-    with _resumable("sleep", stack_name(stack, config_file), options, config_file, cwd):
-        done = sleeping.sleep(_opened(stack, config_file, cwd), running, say, planned)
-    if not done:
+    if not sleeping.sleep(_opened(stack, config_file, cwd), running, say, planned):
         raise typer.Exit(ExitStatus.FOUND)
 
 
@@ -71,8 +64,7 @@ def wake(stack: BackendStack = None, *, config_file: ConfigFile = None, cwd: Cwd
     """
     from ebbtide.operations import sleep as sleeping  # noqa: PLC0415
 
-    with _resumable("wake", stack_name(stack, config_file), [], config_file, cwd):
-        sleeping.wake(_opened(stack, config_file, cwd), say)
+    sleeping.wake(_opened(stack, config_file, cwd), say)
 
 
 def _opened(stack: str | None, config_file: Path | None, cwd: Path) -> "Sleeper":
@@ -82,6 +74,7 @@ def _opened(stack: str | None, config_file: Path | None, cwd: Path) -> "Sleeper"
     from ebbtide.operations.sleep import sleeper  # noqa: PLC0415
 
     name = stack_name(stack, config_file)
+    given_command().begin(name)
     files = read_stack(cwd, name.rpartition("/")[2], config_file=config_file)
     opened = Backend(files.root).opened(name, config_file)
     with files.prices():
@@ -91,18 +84,3 @@ def _opened(stack: str | None, config_file: Path | None, cwd: Path) -> "Sleeper"
             opened.outputs(),
             lambda cluster: connect.cluster_power(cluster.cloud, cluster.id, cluster.pools),
         )
-
-
-@contextmanager
-def _resumable(
-    command: str, stack: str, options: list[str], config_file: Path | None, cwd: Path
-) -> Generator[None]:
-    """Print the command to continue with on Ctrl-C."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        directory_options = ["--cwd", str(cwd)] if cwd != Path() else []
-        config_options = ["--config-file", str(config_file)] if config_file else []
-        again = command_line(command, stack, *options, *config_options, *directory_options)
-        say(f"Interrupted. Continue with: {again}", err=True)
-        raise typer.Exit(ExitStatus.INTERRUPTED) from None

@@ -15,11 +15,10 @@ from ebbtide.cli.options import (
     Cwd,
     Record,
     duration,
-    record_option,
     stack_files,
     stack_name,
 )
-from ebbtide.text import command_line
+from ebbtide.values.given_command import given_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -65,25 +64,17 @@ def up(  # noqa: PLR0913 - one parameter an option
     run it again. Exit status 1: the stack is not as declared, because you did not confirm, the policy or a
     quota forbids it, or the engine failed.
     """
-    try:
-        status = _updated(
-            stack,
-            config_file,
-            cwd,
-            drain_timeout,
-            record,
-            yes=yes,
-            quotas=quotas,
-            drift_check=not no_drift_check,
-            verbose=verbose,
-        )
-    except KeyboardInterrupt:
-        from ebbtide.operations.up import drain_option  # noqa: PLC0415
-
-        options = (*drain_option(drain_timeout), *record_option(record))
-        again = command_line("up", stack_name(stack, config_file), *options)
-        say(f"Interrupted. Continue with: {again}", err=True)
-        status = ExitStatus.INTERRUPTED
+    status = _updated(
+        stack,
+        config_file,
+        cwd,
+        drain_timeout,
+        record,
+        yes=yes,
+        quotas=quotas,
+        drift_check=not no_drift_check,
+        verbose=verbose,
+    )
     if status:
         raise typer.Exit(status)
 
@@ -104,9 +95,10 @@ def _updated(  # noqa: PLR0913 - one parameter an option
     from ebbtide.operations import access, drift, existing_objects, pool_replacement, state  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.operations.plan import plan_of  # noqa: PLC0415
-    from ebbtide.operations.up import Update, drain_option  # noqa: PLC0415
+    from ebbtide.operations.up import Update  # noqa: PLC0415
 
     name = stack_name(stack, config_file)
+    given_command().begin(name)
     files = stack_files(name.rpartition("/")[2], config_file, cwd)
     output = console(sys.stdout)
     update = Update(Backend(files.root).opened(name, config_file), files, output, drain_timeout, verbose)
@@ -132,8 +124,7 @@ def _updated(  # noqa: PLR0913 - one parameter an option
             update.log(line)
     if plan.is_refused or refusals or (quotas and not _within_quotas(files, recording, output)):
         return ExitStatus.FOUND
-    options = [*drain_option(drain_timeout), *record_option(record)]
-    if not confirmed(plan.question, ["up", name], config_file, cwd, options, yes=yes):
+    if not confirmed(plan.question, yes=yes):
         return ExitStatus.FOUND
     if record:
         update.stack.record(Recorder(record, "up"), {resource.type for resource in recording})
@@ -188,22 +179,11 @@ def _within_quotas(files: "StackFiles", recording: "Recording", output: "Console
     return all(check.request is None for own in checks.values() for check in own)
 
 
-def confirmed(
-    question: str,
-    command: list[str],
-    config_file: Path | None,
-    cwd: Path,
-    options: "Iterable[str]" = (),
-    *,
-    yes: bool,
-) -> bool:
+def confirmed(question: str, *, yes: bool) -> bool:
     """Ask the user on a terminal; without one, print the command that needs no confirmation."""
     if yes:
         return True
     if sys.stdin.isatty():
         return typer.confirm(question)
-    directory_options = ["--cwd", str(cwd)] if cwd != Path() else []
-    config_options = ["--config-file", str(config_file)] if config_file else []
-    again = command_line(*command, "--yes", *options, *config_options, *directory_options)
-    say(f"{question} There is no terminal to confirm, so nothing was changed. Continue with: {again}")
+    say(given_command().unconfirmed(question))
     return False

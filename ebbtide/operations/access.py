@@ -16,7 +16,8 @@ from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations.failures import OperationError
 from ebbtide.operations.state import State
 from ebbtide.placement import Profile, ProfileError
-from ebbtide.text import command_line, install_command
+from ebbtide.text import install_command
+from ebbtide.values.given_command import given_command
 
 
 class UnansweredError(OperationError):
@@ -64,7 +65,7 @@ def reaching_own(consequence: str, stack: str, state: State) -> Generator[None]:
 
 def asleep(stack: str) -> str:
     """Return advice about a cluster that does not answer because it sleeps."""
-    return f"If it sleeps, wake it first with: {command_line('wake', stack)}"
+    return f"If it sleeps, wake it first with: {given_command().on_stack('wake', stack)}"
 
 
 def connected(outputs: Mapping[str, Any], consequence: str) -> tuple[Api, Profile]:
@@ -228,4 +229,4 @@ def _named(
 
 def asleep_message(stack: str) -> str:
     """Return the message about a stack that sleeps."""
-    return f"Stack {stack} is asleep. Wake it with: {command_line('wake', stack)}"
+    return f"Stack {stack} is asleep. Wake it with: {given_command().on_stack('wake', stack)}"

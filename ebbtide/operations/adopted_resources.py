@@ -39,6 +39,7 @@ from ebbtide.operations.state import AKS_CLUSTER, record, with_record
 from ebbtide.operations.unowned import Others
 from ebbtide.operations.up import Update, with_setting
 from ebbtide.text import several
+from ebbtide.values.given_command import given_command
 from ebbtide.values.kueue_api import object_path
 from ebbtide.values.paths import path_keys, path_text, value_at
 
@@ -399,19 +400,23 @@ def remove_resources(update: Update, confirmed: Callable[[str], bool]) -> bool:
         if not confirmed(f"Take them out of the state of stack {update.stack.name}?"):
             return False
     if update.files.declaration().get(FIELD) is None:
+        given_command().happens(f"{update.files.config_file.name} names {name} again")
         update.stack.configure(_SETTING, name)
     if gone:
         kept = [_without(item, gone) for item in resources if item["urn"] not in gone]
+        given_command().happens("the adopted resources are out of the state")
         restoring = {urn: entry.type for urn, entry in found.items()}
         deployment = with_record({**document["deployment"], "resources": kept}, _RESTORING, restoring or None)
         update.stack.replace_state({**document, "deployment": deployment})
     if api:
         with access.reaching("its objects of Kueue are not restored. Run this command again"):
             for item in restored:
+                given_command().happens(f"{item.title} is restored")
                 api.patch(item.path, item.patch, JSON_PATCH)
         document = update.stack.exported()
         deployment = with_record(document["deployment"], _RESTORING, None)
         update.stack.replace_state({**document, "deployment": deployment})
+    given_command().finished("what was adopted is out of the state", of=("adopt",))
     update.log(f"The state has no resource of {name}; the cloud keeps them.")
     return True
 

@@ -28,9 +28,10 @@ from ebbtide.operations.orphans import idle_cost
 from ebbtide.operations.stack import Stack
 from ebbtide.operations.state import DeletedClusters, State
 from ebbtide.operations.work import Work
-from ebbtide.text import and_list, bound, command_line, several
+from ebbtide.text import and_list, bound, several
 from ebbtide.values import clock
 from ebbtide.values.clock import in_utc
+from ebbtide.values.given_command import given_command
 
 _BILLED = (
     "billed until {end}, used or not, unless Google Cloud accepts `gcloud compute future-reservations cancel "
@@ -141,15 +142,10 @@ def destroy(stack: Stack, options: Options, console: Console) -> DestroyOutcome 
 
 def _unchecked(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdentity]) -> DestroyOutcome:
     """Destroy a stack after what people have on the cluster."""
-    stack = run.stack
-    try:
-        _drain(run, cluster)
-        cluster, unfinished = _without_users_objects(run, cluster)
-    except KeyboardInterrupt:
-        run.print(drained(stack.name, queue_stops.queues(run.state)))
-        return DestroyOutcome(done=False, interrupted=True)
+    _drain(run, cluster)
+    cluster, unfinished = _without_users_objects(run, cluster)
     if unfinished:
-        for line in _unfinished_lines(stack.name, unfinished):
+        for line in _unfinished_lines(run.stack.name, unfinished):
             run.print(line)
         return DestroyOutcome(done=False, error=unfinished[0])
     _record(run, cluster, identities)
@@ -182,7 +178,7 @@ def _checked(
             name = run.stack.name
             raise OperationError(
                 f"Nothing was destroyed: stack {name} was updated at the same time. If it is to stay, update "
-                f"it again with: {command_line('up', name)}"
+                f"it again with: {given_command().on_stack('up', name)}"
             )
         _drain(run, cluster)
         cluster, unfinished = _without_users_objects(run, cluster)
@@ -226,6 +222,7 @@ def _record(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdentity
             run.options.check(states.read(document["deployment"]))
         changed = {**document, "deployment": states.with_clusters(document["deployment"], record)}
         if changed != document:
+            given_command().happens("the stack's state notes its clusters")
             unlocking(lambda: run.stack.replace_state(changed), run.stack.unlock, run.print)
 
 
@@ -282,6 +279,7 @@ def _without_users_objects(run: _Run, cluster: Inspection) -> tuple[Inspection, 
     objects = list(cluster.objects)
     try:
         if run.options.keep_volumes:
+            given_command().happens("the volumes that are kept have the reclaim policy Retain")
             user_objects.retain(cluster.api, objects)
             objects = [item for item in objects if not item.is_volume]
         unfinished = user_objects.clean_up(cluster.api, objects, run.print)
@@ -300,6 +298,7 @@ def _without_users_objects(run: _Run, cluster: Inspection) -> tuple[Inspection, 
 def _destroyed(run: _Run, cluster: Inspection, first: Callable[[], None] | None = None) -> DestroyOutcome:
     stack, state = run.stack, run.state
     if state.protected:
+        given_command().happens("its resources are no longer protected")
         stack.unprotect()
     without_cluster = cluster.is_unanswered and state.owns_cluster
     if without_cluster:
@@ -307,6 +306,7 @@ def _destroyed(run: _Run, cluster: Inspection, first: Callable[[], None] | None 
             "The cluster is unreachable, and is deleted without them: its objects are removed from the state "
             "(PULUMI_K8S_DELETE_UNREACHABLE)."
         )
+    given_command().happens(f"the destruction of stack {stack.name} has begun")
     with (
         narration(run.console, state.resources) as watch,
         deferred_interrupts(
@@ -322,7 +322,12 @@ def _destroyed(run: _Run, cluster: Inspection, first: Callable[[], None] | None 
     remaining = stack.state().resources
     if not errors and not remaining:
         # Without the flag the command also deletes the stack's file (pulumi 3.259, stack_remove.go).
-        remove = f"pulumi stack rm {stack.name} --preserve-config"
+        remove = given_command().pulumi("stack", "rm", stack.name, "--preserve-config")
+        given_command().finished(
+            f"stack {stack.name} is destroyed",
+            "what may remain in the cloud was not looked for",
+            of=("destroy",),
+        )
         run.print(f"Stack {stack.name} is destroyed. `{remove}` removes its state and keeps its file.")
         return DestroyOutcome(done=True)
     for line in explanation(stack.name, errors) if errors else ():
@@ -330,7 +335,7 @@ def _destroyed(run: _Run, cluster: Inspection, first: Callable[[], None] | None 
     for line in terminating.advice(stack.outputs, errors):
         run.print(line)
     so_far = f"{remaining} of {several(state.resources, 'resource')} still exist"
-    run.print(f"{so_far}. Continue with: {command_line('destroy', stack.name)}")
+    run.print(f"{so_far}. Continue with: {given_command().on_stack('destroy', stack.name)}")
     for line in ways_through(stack.name, errors):
         run.print(line)
     return DestroyOutcome(
@@ -434,9 +439,9 @@ def _adopted(file: Path, state: State) -> list[str]:
 def protected(name: str, config_file: str, state: State, adopted: Sequence[str] = ()) -> str:
     """Return the message for protected resources: reason and fix."""
     resources = f"{and_list(state.protected)} of stack {name} {'are' if state.protected[1:] else 'is'}"
-    again = command_line("destroy", name, "--confirm-name", name)
+    again = given_command().on_stack("destroy", name, "--confirm-name", name)
     if adopted:
-        undo = command_line("adopt", name, "--undo")
+        undo = given_command().on_stack("adopt", name, "--undo")
         return (
             f"Nothing was changed: {resources} protected, and {and_list(adopted)} existed before the "
             f"stack. To keep what is adopted, take it out of the state first: {undo}. To delete it, too, "
@@ -445,7 +450,7 @@ def protected(name: str, config_file: str, state: State, adopted: Sequence[str] 
     return (
         f"Nothing was changed: {resources} protected, since the cluster has no lifetime. "
         f"Confirm with its name: {again}. Or write a `lifetime` in {config_file}, such as "
-        f"`lifetime: {{hours: 1}}`, run `pulumi up --stack {name}`, then destroy it."
+        f"`lifetime: {{hours: 1}}`, run `{given_command().pulumi('up', '--stack', name)}`, then destroy it."
     )
 
 
@@ -459,7 +464,7 @@ def _unfinished_lines(stack: str, objects: Sequence[str]) -> Iterator[str]:
     yield "The stack was not destroyed: controllers are still deleting objects that users created."
     for item in objects:
         yield f"  {item}"
-    yield f"Continue with: {command_line('destroy', stack)}"
+    yield f"Continue with: {given_command().on_stack('destroy', stack)}"
 
 
 def ways_through(stack: str, errors: Sequence[str]) -> Iterator[str]:
@@ -468,12 +473,13 @@ def ways_through(stack: str, errors: Sequence[str]) -> Iterator[str]:
     if "unreachable" in text or "connection refused" in text.lower():
         yield (
             "If the cluster is gone, remove its objects from the state with: "
-            f"PULUMI_K8S_DELETE_UNREACHABLE=true {command_line('destroy', stack)}"
+            f"PULUMI_K8S_DELETE_UNREACHABLE=true {given_command().on_stack('destroy', stack)}"
         )
     if errors:
         yield (
-            "A resource that no longer exists is removed from the state with: pulumi state delete URN "
-            f"--stack {stack}. `pulumi stack --show-urns --stack {stack}` lists them."
+            "A resource that no longer exists is removed from the state with: "
+            f"{given_command().pulumi('state', 'delete', 'URN', '--stack', stack)}. "
+            f"`{given_command().pulumi('stack', '--show-urns', '--stack', stack)}` lists them."
         )
 
 
@@ -484,18 +490,9 @@ def _pending(stack: str, names: Sequence[str], *, is_gone: bool) -> Iterator[str
         yield "Nothing of their cluster exists in the cloud, so they are removed from the state."
     else:
         yield (
-            "Look for them in the cloud, then remove them from the state with: pulumi refresh "
-            f"--clear-pending-creates --stack {stack}"
+            "Look for them in the cloud, then remove them from the state with: "
+            + given_command().pulumi("refresh", "--clear-pending-creates", "--stack", stack)
         )
-
-
-def drained(stack: str, queues: Iterable[str]) -> str:
-    """Return the advice after work was drained and nothing was destroyed."""
-    return (
-        f"Interrupted: nothing was destroyed, and the queues {', '.join(sorted(queues))} are drained. "
-        f"Continue with: {command_line('destroy', stack)}. To admit work again, set `stopPolicy: None` with "
-        "kubectl edit."
-    )
 
 
 def _billed(state: State) -> list[tuple[str, datetime]]:

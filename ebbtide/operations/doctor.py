@@ -26,8 +26,9 @@ from ebbtide.errors import EbbtideError
 from ebbtide.operations import access
 from ebbtide.operations.backend import Backend
 from ebbtide.operations.stack import Stack
-from ebbtide.text import and_list, command_line, outdated, release
+from ebbtide.text import and_list, outdated, release
 from ebbtide.values import clock, durations
+from ebbtide.values.given_command import given_command
 
 Status = Literal["ok", "problem", "skipped"]
 
@@ -300,7 +301,7 @@ def _quotas(stack: str, reached: Sequence[Account], quotas: Callable[[], Sequenc
         return Finding("quotas", "skipped", str(error))
     if low:
         message = f"Too low for all pools at their maximum: {and_list(low)}."
-        return Finding("quotas", "problem", message, command_line("quota", stack))
+        return Finding("quotas", "problem", message, given_command().on_stack("quota", stack))
     return Finding("quotas", "ok", "They suffice for all pools at their maximum.")
 
 

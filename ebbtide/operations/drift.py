@@ -14,7 +14,8 @@ from ebbtide.operations.failures import OperationError, explanation
 from ebbtide.operations.queue_stops import is_asleep
 from ebbtide.operations.stack import Stack
 from ebbtide.operations.work import take_snapshot, work
-from ebbtide.text import and_list, command_line, several
+from ebbtide.text import and_list, several
+from ebbtide.values.given_command import given_command
 
 _PATHS: Final = 3
 """Maximum number of properties, or of Jobs, that a sentence names."""
@@ -135,7 +136,8 @@ def read(stack: Stack, urns: Sequence[str] | None = None) -> list[ReadResource]:
 
 def commands(stack: str) -> tuple[str, ...]:
     """Return the command lines that set a person's changes back."""
-    return f"pulumi refresh --stack {stack}", command_line("up", stack)
+    given = given_command()
+    return given.pulumi("refresh", "--stack", stack), given.on_stack("up", stack)
 
 
 def overwritten(
@@ -181,5 +183,5 @@ def overwritten(
             more = f" and {len(paths) - _PATHS} more" if len(paths) > _PATHS else ""
             yield (
                 f"Pool {name} was changed by hand, which this update may overwrite: "
-                f"{', '.join(paths[:_PATHS])}{more}. See `{command_line('drift', stack.name)}`."
+                f"{', '.join(paths[:_PATHS])}{more}. See `{given_command().on_stack('drift', stack.name)}`."
             )

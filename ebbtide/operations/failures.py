@@ -17,7 +17,8 @@ from pulumi.automation import errors
 
 from ebbtide.declaration.model.addons import ADD_ONS
 from ebbtide.errors import EbbtideError
-from ebbtide.text import and_list, command_line
+from ebbtide.text import and_list
+from ebbtide.values.given_command import given_command
 
 
 class OperationError(EbbtideError):
@@ -303,7 +304,7 @@ def advice(stack: str, errors: Iterable[str]) -> Iterator[str]:
         next((cause for cause in _CAUSES if re.search(cause.pattern, error, re.IGNORECASE)), None)
         for error in errors
     )
-    commands = {command: command_line(command, stack) for command in ("doctor", "quota", "wake")}
+    commands = {command: given_command().on_stack(command, stack) for command in ("doctor", "quota", "wake")}
     for cause in dict.fromkeys(causes):
         if cause is not None:
             yield cause.advice.format(**commands)

@@ -16,6 +16,7 @@ from ebbtide.clients.kubernetes import Api, ApiError, Object
 from ebbtide.clients.kubernetes.objects import condition, part, text
 from ebbtide.operations.state import State
 from ebbtide.text import several
+from ebbtide.values.given_command import given_command
 from ebbtide.values.kueue_api import API_PATH, ASLEEP
 
 _QUEUES: Final = f"{API_PATH}/clusterqueues"
@@ -49,6 +50,7 @@ def hold(api: Api, names: Iterable[str], *, drain: bool) -> None:
         if before == policy or (before != "None" and not drain):
             continue
         known = part(queue, "metadata", "annotations").get(ASLEEP, before)
+        given_command().happens(f"queue {name} is {'drained' if drain else 'held'}")
         body = {"metadata": {"annotations": {ASLEEP: known}}, "spec": {"stopPolicy": policy}}
         api.patch(f"{_QUEUES}/{name}", body)
 
@@ -78,6 +80,7 @@ def _release(api: Api, path: str) -> None:
     queue = api.find(path)
     before = part(queue or {}, "metadata", "annotations").get(ASLEEP)
     if before is not None:
+        given_command().happens(f"queue {text(queue or {}, 'metadata', 'name')} is released")
         api.patch(path, {"metadata": {"annotations": {ASLEEP: None}}, "spec": {"stopPolicy": before}})
 
 
@@ -138,6 +141,9 @@ def drain_until_free(api: Api, names: frozenset[str]) -> int:
     for name in sorted(names):
         path = f"{_QUEUES}/{name}"
         if api.find(path) is not None:
+            given_command().happens(
+                f"queue {name} is drained; to admit work again, set its `stopPolicy: None` with kubectl edit"
+            )
             api.patch(path, {"spec": {"stopPolicy": "HoldAndDrain"}})
     end = time.monotonic() + _DRAIN
     while (remaining := reserving(api, names)) and time.monotonic() < end:

@@ -19,8 +19,8 @@ from ebbtide.operations import access, queue_stops, state
 from ebbtide.operations.failures import OperationError
 from ebbtide.operations.inspection import running_lines
 from ebbtide.operations.work import Work, take_snapshot, work
-from ebbtide.text import command_line
 from ebbtide.values import clock
+from ebbtide.values.given_command import given_command
 
 _CLUSTERS: Final = {
     "gcp:container/cluster:Cluster": CloudKind.GKE,
@@ -163,7 +163,7 @@ def sleep(
     if reason := sleeper.power.refusal():
         raise OperationError(f"Cluster {sleeper.cluster.name} cannot sleep, and {_UNCHANGED}. {reason}")
     if (expires := sleeper.state.expires) and planned and expires < clock.now() + planned:
-        destroy = command_line("destroy", sleeper.name)
+        destroy = given_command().on_stack("destroy", sleeper.name)
         log(
             f"Stack {sleeper.name} expires at {clock.in_utc(expires)}, before it would wake, and "
             f"{_UNCHANGED}. Destroy it with `{destroy}`, or give it a longer lifetime."
@@ -182,7 +182,8 @@ def sleep(
     for line in running_lines(works, clock.now()):
         log(line)
     if works and running is Running.REFUSE:
-        wait, now = (command_line("sleep", sleeper.name, option) for option in ("--wait", "--now"))
+        given = given_command()
+        wait, now = (given.on_stack("sleep", sleeper.name, option) for option in ("--wait", "--now"))
         log(f"Nothing was changed. Wait for its end with: {wait}\nEnd it, to run again later, with: {now}")
         return False
     names = sleeper.state.queues
@@ -195,7 +196,9 @@ def sleep(
             running is Running.END and queue_stops.reserving(api, names)
         ):
             time.sleep(_STEP)
+    given_command().happens(f"the machines of cluster {sleeper.cluster.name} are being stopped")
     sleeper.power.stop(lambda step: log(f"{step} …"))
+    given_command().finished(f"stack {sleeper.name} is asleep", of=("sleep",))
     for line in _summary(sleeper):
         log(line)
     return True
@@ -211,6 +214,7 @@ def wake(sleeper: Sleeper, log: Callable[[str], None]) -> None:
         OperationError: the cluster does not answer; the same call continues.
         CloudApiError: the cloud rejects a request or does not answer; the same call continues.
     """
+    given_command().happens(f"the machines of cluster {sleeper.cluster.name} are being started")
     sleeper.power.start(lambda step: log(f"{step} …"))
     consequence = "its queues are still held"
     api, _ = access.connected(sleeper.outputs, consequence)
@@ -219,6 +223,7 @@ def wake(sleeper: Sleeper, log: Callable[[str], None]) -> None:
         log("Waiting for Kueue to release the queues …")
     with access.reaching(consequence):
         queue_stops.release(api, names)
+    given_command().finished(f"stack {sleeper.name} is awake", of=("wake",))
     log(f"Stack {sleeper.name} is awake.")
 
 
@@ -234,5 +239,5 @@ def _summary(sleeper: Sleeper) -> list[str]:
         f"Stack {sleeper.name} is asleep: it saves {saved} per hour of its idle nodes.",
         f"Still billed, {still} per hour: {names}.",
         "Disks of volumes are billed too, and on AKS those of stopped nodes.",
-        f"Wake it with: {command_line('wake', sleeper.name)}",
+        f"Wake it with: {given_command().on_stack('wake', sleeper.name)}",
     ]

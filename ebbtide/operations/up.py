@@ -39,8 +39,7 @@ from ebbtide.operations.status_report import never_message
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.placement.profile_sources import OUTPUT
 from ebbtide.placement.replacements import CONFIG, NAMESPACE, SUFFIX
-from ebbtide.text import command_line
-from ebbtide.values import durations
+from ebbtide.values.given_command import given_command
 
 _KUBERNETES = "kubernetes:"
 _FIELD_MANAGER = "pulumi-kubernetes"
@@ -166,11 +165,6 @@ class UpOutcome:
     interrupted: bool = False
 
 
-def drain_option(timeout: timedelta | None) -> list[str]:
-    """Return the option of a drain timeout, as written."""
-    return ["--drain-timeout", durations.in_one_unit(timeout)] if timeout is not None else []
-
-
 @dataclass(frozen=True, slots=True)
 class Update:
     """An update of a stack.
@@ -179,7 +173,6 @@ class Update:
         files: the project's files for it.
         drain_timeout: time for work on replaced pools to finish; None for each pool's own.
         verbose: True to print the engine's errors in full.
-        again: command that continues after a failure; empty for `ebbtide up`.
         made: number of completed operations of the engine, by word, such as `created`.
     """
 
@@ -188,7 +181,6 @@ class Update:
     console: Console
     drain_timeout: timedelta | None = None
     verbose: bool = False
-    again: str = ""
     made: Counter[str] = field(default_factory=Counter[str])
 
     def log(self, line: str) -> None:
@@ -272,8 +264,12 @@ class Update:
             replaced = set(pool_replacement.refused(recording)) & pools.keys()
             following = {name.removesuffix(SUFFIX) for name in pools if name.endswith(SUFFIX)} & pools.keys()
             if not replaced | following:
-                outcome = self.run_engine(self.stack.up, changed)
-                return outcome or UpOutcome()
+                if outcome := self.run_engine(self.stack.up, changed):
+                    return outcome
+                given_command().finished(
+                    f"stack {self.stack.name} matches its declaration", of=("up", "extend")
+                )
+                return UpOutcome()
             if outcome := self._replace(document, recording, replaced, following):
                 return outcome
 
@@ -379,6 +375,7 @@ class Update:
                 last[:] = [line]
 
         with self.console.status("") if self.console.is_terminal else nullcontext() as status:
+            given_command().happens(f"pool {', '.join(pool.cloud_name for pool in pools)} is being drained")
             pool_replacement.drain(api, drained, watch)
         self._rename(self.stack.exported(), names)
 
@@ -409,6 +406,7 @@ class Update:
                     show(step)
                     self.made[WORDS.get(step.operation, step.operation)] += step.done
 
+            given_command().happens(f"the update of stack {self.stack.name} has begun")
             errors = unlocking(lambda: run(watch), self.stack.unlock, self.log)
         if errors or interrupts.received:
             self._explain(errors)
@@ -421,7 +419,8 @@ class Update:
             self.log(line)
         for line in terminating.advice(self.stack.outputs, errors):
             self.log(line)
-        again = self.again or command_line("up", self.stack.name, *drain_option(self.drain_timeout))
+        given = given_command()
+        again = given.again() if given.name else given.on_stack("up", self.stack.name)
         self.log(f"Not everything matches the declaration. Continue with: {again}")
 
 

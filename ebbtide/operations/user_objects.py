@@ -22,6 +22,7 @@ from ebbtide.clients.kubernetes.objects import part, parts, text, words
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations.state import ObjectReference, State
 from ebbtide.values import clock
+from ebbtide.values.given_command import given_command
 
 _GATEWAYS: Final = "/apis/gateway.networking.k8s.io/v1/gateways"
 _INGRESSES: Final = "/apis/networking.k8s.io/v1/ingresses"
@@ -195,6 +196,7 @@ def delete(api: Api, objects: Sequence[UserObject]) -> None:
     """
     for item in objects:
         if not item.is_volume:
+            given_command().happens(f"{item} is deleted")
             api.delete(item.path, uid=item.uid, propagationPolicy="Background")
     claims = {(item.namespace, item.name) for item in objects if item.kind == "PersistentVolumeClaim"}
     # A StatefulSet would recreate its claims, and a running pod keeps its claims (finalizer
@@ -206,9 +208,11 @@ def delete(api: Api, objects: Sequence[UserObject]) -> None:
         }
         if any((namespace, name) in claims for name in mounted):
             for path, uid in _with_owners(api, pod):
+                given_command().happens(f"{path.rpartition('/')[2]} in {namespace} is deleted")
                 api.delete(path, uid=uid, propagationPolicy="Background")
     for item in objects:
         if item.is_volume:
+            given_command().happens(f"{item} is deleted")
             api.delete(item.path, uid=item.uid)
 
 

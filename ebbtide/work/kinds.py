@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import Object
-from ebbtide.text import command_line, did_you_mean, or_list
+from ebbtide.text import did_you_mean, or_list
+from ebbtide.values.given_command import given_command
 from ebbtide.work.errors import ClusterError, explained
 
 _RUN: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -162,7 +163,7 @@ def kind_of(api: Api, name: str, namespace: str, kinds: Sequence[Kind] = WORKLOA
     except ApiError as error:
         raise ClusterError(lost(error, JOB, name, namespace, known=False)) from None
     names = [item["metadata"]["name"] for found in listed for item in found.get("items") or ()]
-    logs = command_line("logs", "--namespace", namespace, "--job", name)
+    logs = given_command().on_job("logs", "", namespace, "--job", name)
     raise NoWorkloadError(
         f"There is no {or_list(kind.name for kind in kinds)} {name} in namespace {namespace}"
         f"{did_you_mean(name, names)} It may have ended and been deleted after its time to live; the logs of "

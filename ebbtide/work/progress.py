@@ -9,8 +9,9 @@ from typing import Any, Final, assert_never
 
 from ebbtide.clients.kubernetes.objects import Object, condition, disrupted, end_condition, phase_of, waits
 from ebbtide.placement import Profile
-from ebbtide.text import command_line, several
+from ebbtide.text import several
 from ebbtide.values import durations
+from ebbtide.values.given_command import given_command
 from ebbtide.work.errors import WorkloadError
 from ebbtide.work.evidence import OBVIOUS, Actor, Cause, Evidence, is_gated
 from ebbtide.work.kinds import INDEX
@@ -335,7 +336,7 @@ def _logs(evidence: Evidence, profile: Profile | None) -> list[str]:
     metadata = evidence.job["metadata"]
     option, value = ("label", evidence.label) if evidence.label else ("job", metadata["name"])
     if profile is None:
-        command = command_line("logs", "--namespace", metadata["namespace"], f"--{option}", value)
+        command = given_command().on_job("logs", "", metadata["namespace"], f"--{option}", value)
         return [f"Logs: `{command}`, with the cluster's profile."]
     try:
         query = log_query(profile, namespace=metadata["namespace"], **{option: value})

@@ -14,6 +14,7 @@ from typing import Any, Final
 from ebbtide.clients.kubernetes.objects import Object, condition, part, parts, text
 from ebbtide.text import and_list, command_line, or_list, several
 from ebbtide.values import quantities
+from ebbtide.values.given_command import given_command
 from ebbtide.values.kueue_api import ASLEEP
 from ebbtide.work.evidence import Actor, Cause, Evidence, clock_time, owner_name
 from ebbtide.work.placement import amount_text, misfit
@@ -418,7 +419,7 @@ def _not_resumed(evidence: Evidence, workload: Object) -> Cause:
 def _again(evidence: Evidence) -> str:
     if evidence.kind not in _RERUN:
         return "submit it again"
-    return f"run it again with `{command_line('rerun', evidence.name, '-n', evidence.namespace)}`"
+    return f"run it again with `{given_command().on_job('rerun', evidence.name, evidence.namespace)}`"
 
 
 _NONE: Mapping[str, Any] = MappingProxyType({})

@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from ebbtide.clients.kubernetes import METADATA, Api, ApiError
 from ebbtide.clients.kubernetes.objects import Object, text, waits
-from ebbtide.text import and_list, command_line
+from ebbtide.text import and_list
 from ebbtide.values import clock
+from ebbtide.values.given_command import given_command
 from ebbtide.values.kueue_api import API_PATH
 from ebbtide.work.errors import ClusterError, explained
 from ebbtide.work.evidence import JOB_UID, Evidence
@@ -280,7 +281,7 @@ def _remains(api: Api, attempted: Sequence[Object], namespace: str) -> list[str]
         return []
     names = and_list(f"{item['kind']} {item['metadata']['name']}" for item in left)
     job = text(left[0], "metadata", "labels", CREATED_FOR) or left[0]["metadata"]["name"]
-    command = command_line("cancel", job, "-n", namespace)
+    command = given_command().on_job("cancel", job, namespace)
     return [f"{names} may exist in namespace {namespace}: delete what exists with `{command}`."]
 
 
@@ -288,7 +289,7 @@ def _refusal(error: ApiError, manifest: Object, namespace: str) -> str:
     kind, name = manifest["kind"], manifest["metadata"]["name"]
     match error.status, error.reason:
         case _, "AlreadyExists":
-            command = command_line("follow", name, "-n", namespace)
+            command = given_command().on_job("follow", name, namespace)
             follow = f"follow it with `{command}`, " if kind == "Job" else ""
             return (
                 f"{kind} {name} already exists in namespace {namespace}: {follow}delete it with `kubectl "

@@ -11,8 +11,9 @@ from typing import Any, Final, cast
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import Object, text
 from ebbtide.placement import PoolProfile, Profile, ProfileError
-from ebbtide.text import command_line, did_you_mean
+from ebbtide.text import did_you_mean
 from ebbtide.values import quantities
+from ebbtide.values.given_command import given_command
 from ebbtide.values.user_files import parse_json
 from ebbtide.work.arguments import LABEL_LENGTH
 from ebbtide.work.errors import ClusterError, Problems, WorkloadError, explained
@@ -236,7 +237,7 @@ def check(api: Api, manifests: Sequence[Object], namespace: str, *, replace: boo
         if existing is not None and not replace:
             raise ClusterError(
                 f"Job {name} already exists in namespace {namespace}: replace it with --replace, follow it "
-                f"with `{command_line('follow', name, '-n', namespace)}`, or write another name."
+                f"with `{given_command().on_job('follow', name, namespace)}`, or write another name."
             )
     except ApiError as error:
         raise ClusterError(explained(error)) from None

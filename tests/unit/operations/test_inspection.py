@@ -142,13 +142,6 @@ def test_what_remains() -> None:
     assert list(destroy.remains([], [])) == []
 
 
-def test_held_queues() -> None:
-    """A user who stops before the destroy reads which queues are held, and both ways to continue."""
-    message = destroy.drained("dev", {"b", "a"})
-    assert f"the queues a, b are drained. Continue with: {command_line('destroy', 'dev')}." in message
-    assert "stopPolicy: None" in message
-
-
 def test_what_users_made() -> None:
     """Deleted and kept resources have a heading each, and a long list is cut."""
     claim = UserObject(kind="PersistentVolumeClaim", namespace="research", name="data", uid="1", size="10Gi")
