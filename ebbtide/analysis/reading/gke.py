@@ -14,7 +14,7 @@ from ebbtide.analysis.reading.facts import ClusterFacts, FindMachine, Inputs, Re
 from ebbtide.analysis.recording.recording import Resource
 from ebbtide.declaration.catalog.clouds import GKE_REGION_ZONES, PREEMPTIBLE_SECONDS, is_gke_zone
 from ebbtide.declaration.catalog.gpu_direct import STRATEGIES, Strategy, networks_of
-from ebbtide.declaration.catalog.machines import Machine, find_machine
+from ebbtide.declaration.catalog.machines import Machine, custom_machine, find_machine
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import (
     AnyCapacity,
@@ -51,7 +51,6 @@ DEFAULT_MACHINE: Final = "e2-medium"
 _DISK_GIB: Final = 100  # GKE v1 API, NodeConfig.diskSizeGb
 _DISK_TYPE: Final = "pd-balanced"
 
-_CUSTOM: Final = re.compile(r"^(?:(?P<family>[a-z0-9]+)-)?custom-(?P<vcpus>\d+)-(?P<mib>\d+)(?:-ext)?$")
 _CATALOG: Final[FindMachine] = partial(find_machine, CloudKind.GKE)
 _SECONDS: Final = re.compile(r"^(\d+)(?:\.\d+)?s$")
 _AFFINITIES: Final = {
@@ -224,11 +223,7 @@ def machine(inputs: Inputs, find: FindMachine = _CATALOG) -> Machine | None:
     """Return the machine of a pool, found by its type or parsed from a custom type's name; None if
     unknown."""
     name = inputs.text("nodeConfig.machineType") or DEFAULT_MACHINE
-    known = find(name)
-    if known is None and (custom := _CUSTOM.match(name)) is not None:
-        family = custom["family"] or "n1"
-        gib = int(custom["mib"]) / 1024
-        known = Machine(CloudKind.GKE, name, int(custom["vcpus"]), gib, family, attachable=family == "n1")
+    known = find(name) or custom_machine(name)
     threads = inputs.number("nodeConfig.advancedMachineFeatures.threadsPerCore")
     return replace(known, threads_per_core=threads) if known and threads else known
 

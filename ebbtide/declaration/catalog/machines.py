@@ -12,6 +12,21 @@ from ebbtide.declaration.cloud_kind import CloudKind
 
 
 @dataclass(frozen=True, slots=True)
+class CustomTypes:
+    """Custom machine types of a series.
+
+    Attributes:
+        vcpus: supported numbers of vCPUs.
+        memory_gib: minimum and maximum memory of a vCPU, GiB.
+        extended: True if a name with `-ext` may have more memory.
+    """
+
+    vcpus: frozenset[int]
+    memory_gib: tuple[float, float]
+    extended: bool
+
+
+@dataclass(frozen=True, slots=True)
 class MachineSeries:
     """A machine series of Google Cloud.
 
@@ -23,6 +38,7 @@ class MachineSeries:
         threads: threads of a core, if no machine of the series can change them.
         confidential: types of confidential nodes, each with the prefix of the machine types that support it.
         architecture: architecture of its processors, as in Kubernetes' label `kubernetes.io/arch`.
+        custom: its custom machine types; None if it has none.
     """
 
     name: str
@@ -32,6 +48,7 @@ class MachineSeries:
     threads: int | None
     confidential: Mapping[str, str]
     architecture: str
+    custom: CustomTypes | None
 
 
 AMD64: Final = "amd64"
@@ -60,7 +77,7 @@ def _series_rows(cloud: CloudKind) -> dict[str, dict[str, str]]:
 @cache
 def machine_series(machine: str) -> MachineSeries | None:
     """Return the series of a machine type of Google Cloud; None if unknown."""
-    row = _series_rows(CloudKind.GKE).get(machine.partition("-")[0])
+    row = _series_rows(CloudKind.GKE).get(series_name(machine))
     if row is None:
         return None
     return MachineSeries(
@@ -73,7 +90,26 @@ def machine_series(machine: str) -> MachineSeries | None:
             kind: prefix for kind, _, prefix in (it.partition(":") for it in row["confidential"].split())
         },
         architecture=row["architecture"] or AMD64,
+        custom=_custom_types(row) if row["custom_vcpus"] else None,
     )
+
+
+def series_name(machine: str) -> str:
+    """Return the name of a machine type's series on Google Cloud: its first part, and `n1` for the oldest
+    types, whose names lack it (`custom-4-16384`)."""
+    first = machine.partition("-")[0]
+    return "n1" if first in {"custom", "f1", "g1"} else first
+
+
+def _custom_types(row: Mapping[str, str]) -> CustomTypes:
+    """Read numbers of vCPUs such as `2 4 8 16-96/16`, and a range of memory such as `0.5-8`."""
+    vcpus = set[int]()
+    for part in row["custom_vcpus"].split():
+        ends, _, step = part.partition("/")
+        first, _, last = ends.partition("-")
+        vcpus.update(range(int(first), int(last or first) + 1, int(step or 1)))
+    least, _, most = row["custom_gib_per_vcpu"].partition("-")
+    return CustomTypes(frozenset(vcpus), (float(least), float(most)), row["custom_extended"] == "yes")
 
 
 def architecture(cloud: CloudKind, machine: str) -> str:
@@ -158,6 +194,19 @@ def _machines() -> dict[tuple[str, str], Machine]:
 def find_machine(cloud: CloudKind, name: str) -> Machine | None:
     """Return the machine type with exactly that name; None if the catalog has none."""
     return _machines().get((cloud.value, name))
+
+
+_CUSTOM: Final = re.compile(r"(?:[a-z0-9]+-)?custom-(?P<vcpus>\d+)-(?P<mib>\d+)(?:-ext)?")
+
+
+def custom_machine(name: str) -> Machine | None:
+    """Return the custom machine type of a name such as `n2-custom-4-8192`; None for any other name."""
+    match = _CUSTOM.fullmatch(name)
+    if match is None:
+        return None
+    family = series_name(name)
+    gib = int(match["mib"]) / 1024
+    return Machine(CloudKind.GKE, name, int(match["vcpus"]), gib, family, attachable=family == "n1")
 
 
 @cache

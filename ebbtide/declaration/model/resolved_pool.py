@@ -19,6 +19,7 @@ from ebbtide.declaration.catalog.machines import (
     architecture,
     find_machine,
     machine_series,
+    series_name,
 )
 from ebbtide.declaration.catalog.resources import NodeSettings, Resources, footprint, has_footprint
 from ebbtide.declaration.cloud_kind import CloudKind
@@ -303,7 +304,7 @@ def declared_machine(cloud: CloudKind, shape: MachineShape) -> Machine | None:
     """Return a machine type with the resources that are declared with it; None if they are omitted."""
     if shape.vcpus is None or shape.memory_gib is None:
         return None
-    family = shape.type.split("-")[0]
+    family = series_name(shape.type)
     return Machine(
         cloud=cloud,
         name=shape.type,

@@ -52,7 +52,7 @@ POOLS: list[dict[str, Any]] = [
     {"machine": "n2-standard-8", "localNvmeSsdBlockConfig": {"localSsdCount": 2}},
     {"machine": "n2-standard-8", "nodes": {"count": 2}},
     {"machine": "c4a-standard-8", "capacity": "spot"},
-    {"machine": {"type": "t2a-custom-4-8192", "vcpus": 4, "memoryGib": 8}},
+    {"machine": {"type": "n4a-custom-4-8192", "vcpus": 4, "memoryGib": 8}},
     {"machine": "a4x-highgpu-4g"},
     {"machine": "n2-standard-8", "taints": [{"key": "dedicated", "value": "lab", "effect": "NoExecute"}]},
 ]
