@@ -8,23 +8,20 @@ Compute Engine docs, future-reservations-calendar-mode-overview and create-futur
 """
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 import pulumi
 from pulumi_gcp import compute
 
 from ebbtide.declaration.model.base import rfc3339
-from ebbtide.declaration.model.capacity import Reservation
+from ebbtide.declaration.model.capacity import CALENDAR_LEAD, Reservation
 from ebbtide.declaration.model.physical_names import FUTURE_RESERVATION, fitting
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
-from ebbtide.values import clock
+from ebbtide.values import clock, durations
 from ebbtide.values.paths import value_at
 
 from ..node_pools import hooks
-
-_LEAD: Final = timedelta(hours=87)
-"""Time between a request for GPUs or H4D machines and its earliest begin."""
 
 _DECLARED: Final = {
     "timeWindow.startTime": "capacity.from",
@@ -96,11 +93,11 @@ def check_lead(args: pulumi.ResourceHookArgs) -> None:
     """
     inputs: Mapping[str, Any] = args.new_inputs or {}
     start = datetime.fromisoformat(inputs["timeWindow"]["startTime"])
-    if start - (now := clock.now()) < _LEAD:
+    if start - (now := clock.now()) < CALENDAR_LEAD:
         raise ReservationError(
             f"The reservation {inputs['name']} begins at {clock.in_utc(start)}, and Google Cloud accepts a "
-            f"request {_LEAD.total_seconds() / 3600:.0f} hours before its begin at the latest. Write from: "
-            f"{now + _LEAD:%Y-%m-%dT%H:%MZ} or later."
+            f"request {durations.in_words(CALENDAR_LEAD)} before its begin at the latest. Write from: "
+            f"{now + CALENDAR_LEAD:%Y-%m-%dT%H:%MZ} or later."
         )
 
 

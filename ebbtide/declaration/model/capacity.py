@@ -1,7 +1,7 @@
 """Capacity types of a pool, each a variant with its own fields."""
 
 from datetime import timedelta
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
@@ -18,6 +18,10 @@ from ebbtide.declaration.model.base import (
     only_aks,
     only_gke,
 )
+
+CALENDAR_LEAD: Final = timedelta(hours=87)
+"""Time between a request for a reservation in calendar mode, of GPUs or H4D machines, and its earliest begin
+(Compute Engine docs, create-future-reservations-calendar-mode, 2026)."""
 
 
 class OnDemand(Declared):

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from ebbtide.declaration.model.rules.registry import RULES
 from ebbtide.declaration.model.shape.findings import shape_faults
 from ebbtide.declaration.model.site import CloudKind, Site
 from ebbtide.declaration.project.diagnostics import OTHER_RULES
+from ebbtide.values import clock
 from tests.unit.model.cases import Case, bad_cases, base, cases, edited, paths, put
 
 _BAD, _WARNED = bad_cases(), cases("warned")
@@ -78,6 +79,22 @@ def test_rule_ids() -> None:
 def test_every_warning_is_reported(case: Case) -> None:
     """A valid declaration with a warning is accepted, and the warning is complete."""
     assert advice(declare(case.written)) == case.faults
+
+
+def test_a_reservation_is_requested_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A begin nearer than its lead time is warned of: the stack may have requested it."""
+    capacity = {"kind": "reservation", "from": "2026-12-01T08:00Z", "until": "2026-12-08T08:00Z"}
+    changes = {
+        "machine": "a3-megagpu-8g",
+        "zones": ["us-central1-a"],
+        "nodes": {"max": 2},
+        "capacity": capacity,
+    }
+    written = edited(base("gke"), {f"pools[1].{key}": value for key, value in changes.items()}, [])
+    for hour, fix in ((17, ""), (18, "Write from: 2026-12-01T09:00Z or later in a new pool")):
+        monkeypatch.setattr(clock, "now", partial(datetime, 2026, 11, 27, hour, tzinfo=UTC))
+        faults = [fault for fault in advice(declare(written)) if fault.path == "pools[1].capacity.from"]
+        assert [fault.fix.partition(",")[0] for fault in faults] == [fix] * bool(fix)
 
 
 def test_a_version_of_kubernetes_ends_by_its_date(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.catalog.machine_offers import accelerator_types
 from ebbtide.declaration.catalog.machines import machine_names
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide.declaration.model.capacity import AnyCapacity, Reservation
+from ebbtide.declaration.model.capacity import CALENDAR_LEAD, AnyCapacity, Reservation
 from ebbtide.declaration.model.cloud import Aks
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
@@ -21,7 +21,7 @@ from ebbtide.declaration.model.rules.rule import (
     pool_rule,
 )
 from ebbtide.text import and_list, did_you_mean, several
-from ebbtide.values import durations
+from ebbtide.values import clock, durations
 
 _RESERVATIONS = "GKE docs, consuming-reservations (cloud.google.com, 2026)"
 
@@ -144,6 +144,30 @@ def _length(pool: PoolIn) -> Iterator[Fault]:
         else "The reservation ends before it begins."
     )
     yield Fault(pool.at("capacity.until"), problem, _REFUSED, "Write a time 1 to 90 days after from.")
+
+
+@pool_rule("reservation requested ahead", _CALENDAR, CloudKind.GKE, Severity.WARNED)
+def _ahead(pool: PoolIn) -> Iterator[Fault]:
+    """Warn only: the stack may have made the request in time, which its program checks."""
+    capacity, now = _requested(pool), clock.now()
+    if capacity is None or capacity.from_ is None or capacity.from_ >= now + CALENDAR_LEAD:
+        return
+    if capacity.until is not None and capacity.until <= now:
+        yield Fault(
+            pool.at("capacity.until"),
+            f"The reservation ended at {clock.in_utc(capacity.until)}.",
+            "The pool has no machines.",
+            "Remove the pool, or declare another one with a later period.",
+        )
+        return
+    yield Fault(
+        pool.at("capacity.from"),
+        f"The reservation begins at {clock.in_utc(capacity.from_)}, and Google Cloud needs the request "
+        f"{durations.in_words(CALENDAR_LEAD)} before.",
+        "It is refused, unless the stack has already requested it.",
+        f"Write from: {now + CALENDAR_LEAD:%Y-%m-%dT%H:%MZ} or later in a new pool, or for an existing "
+        "reservation its name alone.",
+    )
 
 
 @pool_rule("machine series of calendar mode", _CALENDAR, CloudKind.GKE)
