@@ -114,12 +114,14 @@ pin: $(VENV)/.dev ## Move a pin, and write what follows from it: NAME=kueue VERS
 	-$(BIN)/python -m tests.manifests --accept
 	$(BIN)/python -m rehearsal.provider_schemas --kueue "$$($(BIN)/python -m tests.manifests | grep kueue)"
 	$(BIN)/python -m tests.examples.test_golden
+	$(BIN)/python -m tests.contract.test_what_changes
 	$(BIN)/python -m docs.generate
 
 prices: $(VENV)/.dev ## Bring the price table up to date from maintained lists, and write what follows from it.
 	mkdir -p dist
 	$(BIN)/python -m rehearsal.prices | tee dist/prices.md
 	$(BIN)/python -m tests.examples.test_golden
+	$(BIN)/python -m tests.contract.test_what_changes
 	$(BIN)/python -m docs.generate
 
 released: $(VENV)/.dev ## Record what the next release must keep: URNs and states of stacks.

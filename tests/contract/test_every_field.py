@@ -1,54 +1,23 @@
-"""Every public field of the declaration reaches a resource: change it, and the graph changes."""
+"""Every public field of the declaration reaches a resource or a message; `test_what_changes` has which."""
 
 from collections.abc import Iterator
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import pytest
 from pydantic import BaseModel
 
 from components import aks, gke
 from ebbtide.analysis.recording.record import record
-from ebbtide.analysis.recording.recording import Recording
-from ebbtide.analysis.recording.values import Secret
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import advice, declare
 from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
-from tests.contract.cloud_flips import AKS_CLOUD, CLUSTER, GKE_CLOUD
 from tests.contract.flips import Flip, beside
 from tests.contract.pool_flips import AKS_POOL, GKE_POOL
-from tests.contract.tenancy_flips import ADDONS, CHECKED, TENANCY
+from tests.contract.tenancy_flips import CHECKED
+from tests.contract.test_what_changes import FLIPS
 from tests.declarations import Declaration
-from tests.synth import synth
-
-FLIPS = [*CLUSTER, *GKE_CLOUD, *AKS_CLOUD, *GKE_POOL, *AKS_POOL, *TENANCY, *ADDONS]
-
-
-def _graph(recording: Recording) -> list[tuple[Any, ...]]:
-    """Return the resources' inputs and the kubeconfig, without the profile, which repeats the declaration."""
-    kubeconfig = cast("Secret", recording.outputs["kubeconfig"])
-    graph = [
-        (
-            item.urn,
-            repr(item.inputs),
-            item.provider,
-            item.protect,
-            item.deleted_with,
-            item.retain_on_delete,
-            item.import_id,
-            item.dependencies,
-        )
-        for item in recording
-    ]
-    return [*graph, ("kubeconfig", kubeconfig.value)]
-
-
-@pytest.mark.parametrize("case", FLIPS, ids=[f"{at}-{case.field}" for at, case in enumerate(FLIPS)])
-def test_a_changed_field_changes_the_graph(case: Flip) -> None:
-    """No field is accepted and then ignored."""
-    assert _graph(synth(case.before)) != _graph(synth(case.after))
-
 
 _OF_OTHERS = {
     *("MachineShape.vcpus", "MachineShape.memory_gib", "Reservation.from_", "Reservation.until"),
