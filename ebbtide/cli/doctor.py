@@ -12,6 +12,7 @@ from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, PreviewFormat, st
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ebbtide.analysis.quotas import QuotaCheck
     from ebbtide.operations.doctor import Finding
 
 _MARKS: Final = {"ok": "ok", "problem": "PROBLEM", "skipped": "not made"}
@@ -52,13 +53,10 @@ def doctor(
     files = stack_files(name.rpartition("/")[2], config_file, cwd)
     recording = record_stack(files)
 
-    def low_quotas() -> list[str]:
-        checks = (check for own in quota_checks(files, recording).values() for check in own)
-        return [
-            f"{check.quota.name} in {check.quota.region}" for check in checks if check.request is not None
-        ]
+    def quotas() -> "list[QuotaCheck]":
+        return [check for own in quota_checks(files, recording).values() for check in own]
 
-    findings = list(examine(files, recording, name, low_quotas, offline=offline, reading=drift))
+    findings = list(examine(files, recording, name, quotas, offline=offline, reading=drift))
     if format_ is PreviewFormat.JSON:
         write(json.dumps([asdict(finding) for finding in findings], indent=2) + "\n", None)
     else:

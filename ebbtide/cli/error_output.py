@@ -168,7 +168,7 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "abfs": ("adlfs",),
     "cluster": ("kubernetes", "pathspec"),
     "registry": ("dxf", "requests"),
-    "clouds": ("azure.identity", "azure.mgmt.compute", "google.auth", "requests"),
+    "clouds": ("azure.identity", "google.auth", "requests"),
     "rehearse": (
         "ebbtide_rehearsal",
         "aiohttp",

@@ -60,8 +60,8 @@ def reap(
     is destroyed as by `ebbtide destroy`, and a failure does not stop the others. The expiry is read again
     under the lock of the stack. With credentials, the cloud is asked for expired resources that no
     state of the backend knows. Name the stacks of one identity if the project has several, as in CI. Exit
-    status 1: an expired stack or resource remains. Exit status 2: the machine's clock is wrong, or with --yes
-    none could be started.
+    status 1: an expired stack or resource remains, or a project or subscription that you named cannot be
+    searched. Exit status 2: the machine's clock is wrong, or with --yes none could be started.
     """
     from ebbtide.clients.clouds.interfaces import Account  # noqa: PLC0415
     from ebbtide.declaration.cloud_kind import CloudKind  # noqa: PLC0415
@@ -100,7 +100,7 @@ def reap(
             say(f"Destroy them with: {given.again('--yes')}")
     if yes and report.is_refused:
         raise typer.Exit(ExitStatus.WRONG)
-    if not report.is_done:
+    if not report.is_done or {*accounts} - {group.account for group in groups}:
         raise typer.Exit(ExitStatus.FOUND)
 
 

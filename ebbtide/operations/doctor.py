@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from ebbtide.analysis import device_plugins
 from ebbtide.analysis.preview.stack_files import StackFiles
+from ebbtide.analysis.quotas import QuotaCheck
 from ebbtide.analysis.reading.pools import read_accounts
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.clients.clouds import connect
@@ -68,7 +69,7 @@ def examine(
     files: StackFiles,
     recording: Recording,
     name: str,
-    quotas: Callable[[], Sequence[str]],
+    quotas: Callable[[], Sequence[QuotaCheck]],
     *,
     offline: bool = False,
     reading: bool = False,
@@ -78,7 +79,7 @@ def examine(
     Args:
         recording: the stack, recorded.
         name: the stack's name, with its organization if it has one.
-        quotas: returns the quotas that are too low.
+        quotas: compares the stack's quotas with the cloud's limits.
         offline: True for the checks that need no network alone.
         reading: True for the rights of `ebbtide drift`, instead of those of an update.
     """
@@ -292,16 +293,22 @@ def _grant(account: Account, role: str) -> str:
     return f'az role assignment create --assignee YOU --role "{role}" --scope /subscriptions/{account.id}'
 
 
-def _quotas(stack: str, reached: Sequence[Account], quotas: Callable[[], Sequence[str]]) -> Finding:
+def _quotas(stack: str, reached: Sequence[Account], quotas: Callable[[], Sequence[QuotaCheck]]) -> Finding:
     if not reached:
         return Finding("quotas", "skipped", "There is no access to a project or subscription.")
     try:
-        low = quotas()
+        checks = quotas()
     except EbbtideError as error:
         return Finding("quotas", "skipped", str(error))
+    low, unread = (
+        [f"{check.quota.name} in {check.quota.region}" for check in checks if check.verdict in verdicts]
+        for verdicts in (("too low", "in use"), ("unknown",))
+    )
     if low:
         message = f"Too low for all pools at their maximum: {and_list(low)}."
         return Finding("quotas", "problem", message, given_command().on_stack("quota", stack))
+    if unread:
+        return Finding("quotas", "skipped", f"The cloud tells no limit of {and_list(unread)}.")
     return Finding("quotas", "ok", "They suffice for all pools at their maximum.")
 
 

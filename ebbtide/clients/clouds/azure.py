@@ -10,19 +10,14 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http import HTTPStatus
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import requests
-from azure.core import PipelineClient
 from azure.core.credentials import TokenCredential
-from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
-from azure.core.pipeline.policies import BearerTokenCredentialPolicy, RetryPolicy
-from azure.core.rest import HttpRequest
+from azure.core.exceptions import AzureError, ClientAuthenticationError
 from azure.identity import CredentialUnavailableError, DefaultAzureCredential
-from azure.mgmt.compute import ComputeManagementClient
 
-from ebbtide.clients.clouds.http import get_json, refusal, with_retries
+from ebbtide.clients.clouds.http import document_of, get_json, linked, send, with_retries
 from ebbtide.clients.clouds.interfaces import CloudApiError, CredentialsError, QuotaLimit
 from ebbtide.declaration.catalog.amounts import HOURS_PER_MONTH
 from ebbtide.declaration.catalog.prices import GLOBAL, Price
@@ -33,6 +28,8 @@ _RETAIL: Final = "https://prices.azure.com"
 _NOT_LINUX: Final = (" Windows", "Cloud Services", "Dedicated Host")
 """Parts of the names of other products for the same machine sizes."""
 
+_USAGES: Final = "2026-04-01"
+"""API version of `Usage_List`."""
 _PER_REQUEST: Final = 10
 """Maximum number of machine sizes of a filter, so that the URL is not too long."""
 
@@ -64,34 +61,20 @@ class AzureQuotas:
         """See `QuotaSource.limits`; Azure has no global quotas."""
         if region == GLOBAL:
             return {}
-        client = ComputeManagementClient(
-            self.credential,
-            self.subscription,
-            base_url=self.endpoint,
-            credential_scopes=[f"{self.endpoint}/.default"],
+        url = (
+            f"{self.endpoint}/subscriptions/{self.subscription}/providers/Microsoft.Compute/locations/{region}"
+            "/usages"
         )
-        try:
-            with client:
-                return {
-                    str(usage.name.value): QuotaLimit(usage.limit, usage.current_value)
-                    for usage in client.usage.list(region)
-                }
-        except (CredentialUnavailableError, ClientAuthenticationError) as error:
-            raise CredentialsError(
-                f"There are no valid credentials for Azure. Log in with `{LOGIN}`."
-            ) from error
-        except HttpResponseError as error:
-            raise CloudApiError(self._refusal(error)) from error
-        except AzureError as error:
-            raise CloudApiError("Azure cannot be reached. Check the network, then run this again.") from error
-
-    def _refusal(self, error: HttpResponseError) -> str:
         advice = {
             403: f"Ask an owner of subscription {self.subscription} for the role Reader.",
             404: "Check the stack's subscription and region.",
         }
-        message = error.error.message if error.error else ""
-        return refusal(self.endpoint.removeprefix("https://"), error.status_code or 0, message or "", advice)
+        with azure_session(self.credential, f"{self.endpoint}/.default") as session:
+            return {
+                str(usage["name"]["value"]): QuotaLimit(usage["limit"], usage["currentValue"])
+                for page in linked(session, url, {"api-version": _USAGES}, advice, "nextLink")
+                for usage in page["value"]
+            }
 
 
 def azure_credential() -> TokenCredential:
@@ -109,11 +92,14 @@ def azure_session(credential: TokenCredential, scope: str) -> requests.Session:
 
     Raises:
         CredentialsError: there are no valid credentials.
+        CloudApiError: the token server does not answer.
     """
     try:
         token = credential.get_token(scope).token
     except (CredentialUnavailableError, ClientAuthenticationError) as error:
         raise CredentialsError(f"There are no valid credentials for Azure. Log in with `{LOGIN}`.") from error
+    except AzureError as error:
+        raise CloudApiError("Azure cannot be reached. Check the network, then run this again.") from error
     session = with_retries(requests.Session())
     session.headers["Authorization"] = f"Bearer {token}"
     return session
@@ -174,12 +160,7 @@ class AzurePrices:
             f"{self.endpoint}/api/retail/prices",
             {"currencyCode": "'USD'", "$filter": condition},
         )
-        rows: list[dict[str, Any]] = []
-        while url:
-            page = get_json(session, url, parameters, {})
-            rows += page["Items"]
-            url, parameters = page["NextPageLink"], {}
-        return rows
+        return [row for page in linked(session, url, parameters, {}, "NextPageLink") for row in page["Items"]]
 
 
 def _rate(rows: Iterable[dict[str, Any]]) -> float | None:
@@ -269,29 +250,14 @@ class AzurePower:
 
     def _call(self, method: str, action: str = "") -> dict[str, Any]:
         """Send a request and return the response's document; empty without one."""
-        policy = cast("Any", BearerTokenCredentialPolicy)(self.credential, f"{self.endpoint}/.default")
-        url, version = f"{self.endpoint}{self.cluster}{action}", {"api-version": _VERSION}
-        client = cast("Any", PipelineClient)(self.endpoint, policies=[RetryPolicy(), policy])
-        try:
-            with client:
-                response = client.send_request(HttpRequest(method, url, params=version))
-        except (CredentialUnavailableError, ClientAuthenticationError) as error:
-            raise CredentialsError(
-                f"There are no valid credentials for Azure. Log in with `{LOGIN}`."
-            ) from error
-        except AzureError as error:
-            raise CloudApiError("Azure cannot be reached. Check the network, then run this again.") from error
-        document: dict[str, Any] = response.json() if response.content else {}
-        if response.status_code < HTTPStatus.BAD_REQUEST:
-            return document
         advice = {
             403: "Ask an owner for the role Azure Kubernetes Service Contributor.",
             404: "Check with `pulumi refresh` that the cluster exists.",
         }
-        message = str(_part(document, "error").get("message", ""))
-        raise CloudApiError(
-            refusal(self.endpoint.removeprefix("https://"), response.status_code, message, advice)
-        )
+        url, version = f"{self.endpoint}{self.cluster}{action}", {"api-version": _VERSION}
+        with azure_session(self.credential, f"{self.endpoint}/.default") as session:
+            response = send(session, method, url, advice, version)
+        return document_of(response) or {}
 
 
 def _power(properties: dict[str, Any]) -> str:

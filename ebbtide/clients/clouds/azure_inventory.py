@@ -18,11 +18,9 @@ from typing import Any, Final
 
 import requests
 from azure.core.credentials import TokenCredential
-from azure.core.exceptions import AzureError, ClientAuthenticationError
-from azure.identity import CredentialUnavailableError
 
-from ebbtide.clients.clouds.azure import LOGIN, management_endpoint
-from ebbtide.clients.clouds.http import get_json, send, with_retries
+from ebbtide.clients.clouds.azure import LOGIN, azure_session, management_endpoint
+from ebbtide.clients.clouds.http import get_json, linked, of_host, send
 from ebbtide.clients.clouds.interfaces import (
     Account,
     CloudApiError,
@@ -30,7 +28,6 @@ from ebbtide.clients.clouds.interfaces import (
     CloudResource,
     ClusterIdentity,
     Contents,
-    CredentialsError,
     StoredData,
 )
 
@@ -250,7 +247,7 @@ class AzureInventory:
                 if time.monotonic() > end:
                     raise CloudApiError(f"The deletion of {resource.name} has not ended after an hour.")
                 time.sleep(_POLL)
-                response = send(session, "GET", url, self._advice)
+                response = send(session, "GET", of_host(url, self.endpoint), self._advice)
                 url = response.headers.get("Location", url)
 
     def _version(self, session: requests.Session, resource: CloudResource) -> str:
@@ -273,30 +270,11 @@ class AzureInventory:
     def _pages(
         self, session: requests.Session, path: str, version: Mapping[str, str] = _VERSION
     ) -> Iterator[dict[str, Any]]:
-        url, parameters = f"{self.endpoint}{path}", dict(version)
-        while url:
-            page = get_json(session, url, parameters, self._advice)
+        for page in linked(session, f"{self.endpoint}{path}", version, self._advice, "nextLink"):
             yield from page["value"]
-            url, parameters = page.get("nextLink", ""), {}
 
     def _session(self) -> requests.Session:
-        """Return a session with a token of the credentials.
-
-        Raises:
-            CredentialsError: there are none, or they have expired.
-            CloudApiError: the token server does not answer.
-        """
-        try:
-            token = self.credential.get_token(f"{self.endpoint}/.default").token
-        except (CredentialUnavailableError, ClientAuthenticationError) as error:
-            raise CredentialsError(
-                f"There are no valid credentials for Azure. Log in with `{LOGIN}`."
-            ) from error
-        except AzureError as error:
-            raise CloudApiError("Azure cannot be reached. Check the network, then run this again.") from error
-        session = with_retries(requests.Session())
-        session.headers["Authorization"] = f"Bearer {token}"
-        return session
+        return azure_session(self.credential, f"{self.endpoint}/.default")
 
     @property
     def _scope(self) -> str:

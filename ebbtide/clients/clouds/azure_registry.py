@@ -11,6 +11,7 @@ from azure.core.credentials import TokenCredential
 from azure.core.exceptions import AzureError
 from azure.identity import DefaultAzureCredential
 
+from ebbtide.clients.clouds.http import document_of, read_body
 from ebbtide.clients.clouds.interfaces import CloudApiError, CredentialsError
 
 _USER: Final = "00000000-0000-0000-0000-000000000000"
@@ -36,8 +37,11 @@ def azure_login(host: str, credential: TokenCredential | None = None) -> tuple[s
         raise CredentialsError("There are no valid credentials for Azure. Log in with `az login`.") from error
     form = {"grant_type": "access_token", "service": host, "access_token": token}
     try:
-        response = requests.post(f"https://{host}/oauth2/exchange", data=form, timeout=_TIMEOUT)
-        refresh_token = response.json().get("refresh_token") if response.ok else ""
+        address = f"https://{host}/oauth2/exchange"
+        response = requests.post(address, data=form, timeout=_TIMEOUT, stream=True, allow_redirects=False)
+        read_body(response, host)
+        document = document_of(response) if response.ok else {}
+        refresh_token = document.get("refresh_token") if isinstance(document, dict) else ""
     except requests.RequestException as error:
         raise CloudApiError(
             f"{host} does not answer ({type(error).__name__}). Check that the registry exists, and the "

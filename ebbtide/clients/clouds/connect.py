@@ -1,11 +1,13 @@
 """Clients with the user's credentials, and the comparison of known prices with the clouds' current lists."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from ebbtide.clients.clouds.interfaces import (
     Account,
+    CloudApiError,
     ClusterPower,
     Inventory,
     MetricSource,
@@ -16,6 +18,9 @@ from ebbtide.clients.clouds.interfaces import (
 )
 from ebbtide.declaration.catalog.prices import GLOBAL, Price, PriceKey, current_own_prices, find_price
 from ebbtide.declaration.cloud_kind import CloudKind
+
+_GOOGLE: Final = "Google Cloud"
+_AZURE: Final = "Azure"
 
 if TYPE_CHECKING:
     from ebbtide.clients.clouds.azure_inventory import AzureInventory
@@ -34,11 +39,11 @@ def quota_source(cloud: CloudKind, account: str) -> QuotaSource:
         case CloudKind.GKE:
             from ebbtide.clients.clouds.google import GoogleQuotas, google_session  # noqa: PLC0415
 
-            return GoogleQuotas(account, google_session())
+            return _guarded(GoogleQuotas(account, google_session()), _GOOGLE)
         case CloudKind.AKS:
             from ebbtide.clients.clouds.azure import AzureQuotas, azure_credential  # noqa: PLC0415
 
-            return AzureQuotas(account, azure_credential())
+            return _guarded(AzureQuotas(account, azure_credential()), _AZURE)
 
 
 def price_source(cloud: CloudKind) -> PriceSource:
@@ -51,11 +56,11 @@ def price_source(cloud: CloudKind) -> PriceSource:
         case CloudKind.GKE:
             from ebbtide.clients.clouds.google import GooglePrices, google_session  # noqa: PLC0415
 
-            return GooglePrices(google_session())
+            return _guarded(GooglePrices(google_session()), _GOOGLE)
         case CloudKind.AKS:
             from ebbtide.clients.clouds.azure import AzurePrices  # noqa: PLC0415
 
-            return AzurePrices()
+            return _guarded(AzurePrices(), _AZURE)
 
 
 def inventory(account: Account) -> Inventory:
@@ -69,7 +74,7 @@ def inventory(account: Account) -> Inventory:
             from ebbtide.clients.clouds.google import google_session  # noqa: PLC0415
             from ebbtide.clients.clouds.google_inventory import GoogleInventory  # noqa: PLC0415
 
-            return GoogleInventory(account, google_session())
+            return _guarded(GoogleInventory(account, google_session()), _GOOGLE)
         case CloudKind.AKS:
             return _azure_inventory(account.id)
 
@@ -85,7 +90,8 @@ def gke_clusters(project: str) -> Sequence[Mapping[str, Any]]:
     from ebbtide.clients.clouds.google_inventory import GoogleInventory  # noqa: PLC0415
 
     viewer = f"Ask an owner of {project} for the role Kubernetes Engine Viewer (roles/container.viewer)."
-    return GoogleInventory(Account(CloudKind.GKE, project), google_session()).clusters({403: viewer})
+    with _understood(_GOOGLE):
+        return GoogleInventory(Account(CloudKind.GKE, project), google_session()).clusters({403: viewer})
 
 
 def aks_clusters(subscription: str) -> Sequence[Mapping[str, Any]]:
@@ -116,7 +122,7 @@ def _azure_inventory(subscription: str) -> "AzureInventory":
     from ebbtide.clients.clouds.azure import azure_credential  # noqa: PLC0415
     from ebbtide.clients.clouds.azure_inventory import AzureInventory  # noqa: PLC0415
 
-    return AzureInventory(Account(CloudKind.AKS, subscription), azure_credential())
+    return _guarded(AzureInventory(Account(CloudKind.AKS, subscription), azure_credential()), _AZURE)
 
 
 def rights(account: Account) -> Rights:
@@ -130,12 +136,12 @@ def rights(account: Account) -> Rights:
             from ebbtide.clients.clouds.google import google_session  # noqa: PLC0415
             from ebbtide.clients.clouds.rights import GoogleRights  # noqa: PLC0415
 
-            return GoogleRights(account.id, google_session())
+            return _guarded(GoogleRights(account.id, google_session()), _GOOGLE)
         case CloudKind.AKS:
             from ebbtide.clients.clouds.azure import azure_credential  # noqa: PLC0415
             from ebbtide.clients.clouds.rights import AzureRights  # noqa: PLC0415
 
-            return AzureRights(account.id, azure_credential())
+            return _guarded(AzureRights(account.id, azure_credential()), _AZURE)
 
 
 def metric_source(cloud: CloudKind, store: str) -> MetricSource:
@@ -152,12 +158,12 @@ def metric_source(cloud: CloudKind, store: str) -> MetricSource:
             from ebbtide.clients.clouds.google import google_session  # noqa: PLC0415
             from ebbtide.clients.clouds.prometheus import GoogleMetrics  # noqa: PLC0415
 
-            return GoogleMetrics(store, google_session())
+            return _guarded(GoogleMetrics(store, google_session()), _GOOGLE)
         case CloudKind.AKS:
             from ebbtide.clients.clouds.azure import azure_credential  # noqa: PLC0415
             from ebbtide.clients.clouds.prometheus import AzureMetrics  # noqa: PLC0415
 
-            return AzureMetrics(store, azure_credential())
+            return _guarded(AzureMetrics(store, azure_credential()), _AZURE)
 
 
 def cluster_power(cloud: CloudKind, cluster: str, pools: Sequence[NodePoolSize]) -> ClusterPower:
@@ -175,11 +181,57 @@ def cluster_power(cloud: CloudKind, cluster: str, pools: Sequence[NodePoolSize])
         case CloudKind.GKE:
             from ebbtide.clients.clouds.google import GooglePower, google_session  # noqa: PLC0415
 
-            return GooglePower(cluster, pools, google_session())
+            return _guarded(GooglePower(cluster, pools, google_session()), _GOOGLE)
         case CloudKind.AKS:
             from ebbtide.clients.clouds.azure import AzurePower, azure_credential  # noqa: PLC0415
 
-            return AzurePower(cluster, azure_credential())
+            return _guarded(AzurePower(cluster, azure_credential()), _AZURE)
+
+
+_Client = TypeVar("_Client")
+
+
+def _guarded(client: _Client, cloud: str) -> _Client:
+    """Return a client whose methods raise a `CloudApiError` for answers of another shape than documented.
+
+    Args:
+        cloud: the cloud's name, for the message.
+    """
+    return cast("_Client", _Guarded(client, cloud))
+
+
+class _Guarded:
+    """A client behind a translation of errors."""
+
+    def __init__(self, client: Any, cloud: str) -> None:
+        self._client, self._cloud = client, cloud
+
+    def __getattr__(self, name: str) -> Any:
+        attribute: Any = getattr(self._client, name)
+        if not callable(attribute):
+            return attribute
+
+        def call(*args: Any, **options: Any) -> Any:
+            with _understood(self._cloud):
+                return attribute(*args, **options)
+
+        return call
+
+
+_SHAPE: Final = (AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError)
+
+
+@contextmanager
+def _understood(cloud: str) -> Generator[None]:
+    """Raise a `CloudApiError` in place of what a document of another shape raises."""
+    try:
+        yield
+    except _SHAPE as error:
+        raise CloudApiError(
+            f"{cloud} answered with a document of another shape than its API has "
+            f"({type(error).__name__}: {str(error)[:80]}). Check the network's "
+            "proxy, then run this again."
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,7 @@ class GoogleQuotas:
             f"({_CONSOLE}/compute.googleapis.com?project={self.project}).",
             404: "Check the stack's project and region.",
         }
-        quotas = get_json(self.session, url, {}, advice).get("quotas", [])
+        quotas = get_json(self.session, url, {}, advice)["quotas"]  # of each project and region
         return {quota["metric"]: QuotaLimit(quota["limit"], quota["usage"]) for quota in quotas}
 
     def _single(self, region: str, name: str) -> QuotaLimit:

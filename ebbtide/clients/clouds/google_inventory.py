@@ -26,7 +26,7 @@ from typing import Any, Final, cast
 from google.auth.transport.requests import AuthorizedSession
 
 from ebbtide.clients.clouds.google import GoogleEndpoints
-from ebbtide.clients.clouds.http import get_json, pages, post_json, send
+from ebbtide.clients.clouds.http import document_of, get_json, pages, post_json, send
 from ebbtide.clients.clouds.interfaces import (
     Account,
     CloudApiError,
@@ -208,7 +208,7 @@ class GoogleInventory:
         is_cluster = "/clusters/" in resource.id
         base = self.endpoints.container if is_cluster else self.endpoints.compute
         try:
-            operation = send(self.session, "DELETE", f"{base}/{resource.id}", self._advice()).json()
+            operation = document_of(send(self.session, "DELETE", f"{base}/{resource.id}", self._advice()))
         except CloudApiError as error:
             if error.status == HTTPStatus.NOT_FOUND:
                 return

@@ -8,17 +8,20 @@ prometheus-api-promql (2026): the workspace's query endpoint, and the scope of i
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from azure.core.credentials import TokenCredential
 from google.auth.transport.requests import AuthorizedSession
 
 from ebbtide.clients.clouds.azure import azure_session, management_endpoint
 from ebbtide.clients.clouds.google import GoogleEndpoints
-from ebbtide.clients.clouds.http import get_json
+from ebbtide.clients.clouds.http import get_json, of_host
 from ebbtide.clients.clouds.interfaces import Sample
 
 _QUERY: Final = "api/v1/query"
 _WORKSPACE_VERSION: Final = "2023-04-03"
+_HOSTS: Final = ".prometheus.monitor.azure.com"
+"""End of the names of the hosts for which the tokens are."""
 _SCOPE: Final = "https://prometheus.monitor.azure.com/.default"
 
 
@@ -52,6 +55,8 @@ class AzureMetrics:
             version = {"api-version": _WORKSPACE_VERSION}
             document = get_json(session, f"{self.endpoint}{self.workspace}", version, advice)
         address = document["properties"]["metrics"]["prometheusQueryEndpoint"]
+        if not str(urlsplit(address).hostname).endswith(_HOSTS):
+            address = of_host(address, self.endpoint)
         with azure_session(self.credential, _SCOPE) as session:
             advice = {403: "Ask an owner of the workspace for the role Monitoring Data Reader."}
             return _samples(get_json(session, f"{address}/{_QUERY}", {"query": promql}, advice))
