@@ -15,6 +15,7 @@ from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import at
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.faults import DeclarationError
+from ebbtide.declaration.model.rules.combinations import combinations
 from ebbtide.declaration.model.rules.overridable import CLUSTERS, POOLS, Overridable
 from ebbtide.declaration.model.site import CloudKind
 from ebbtide.declaration.providers.constraints import constraints_of
@@ -46,11 +47,12 @@ def _scalars(known: Any, of: Overridable, path: str = "") -> Iterator[tuple[str,
 
 
 def _with_another(of: Overridable) -> set[str]:
-    """Inputs that cannot be set alone, or whose limit is the value of another one."""
+    """Inputs that cannot be set alone."""
     limits = constraints_of(of.token).limits
     paired = {f"{limit.path}.{limit.choices[0]}" for limit in limits if limit.name == "paired"}
     rising = [(limit.path, name) for limit in limits if limit.name == "rising" for name in limit.choices]
-    return paired | {f"{path}.{name}" if path else name for path, name in rising}
+    rows = {row.when.name for row in combinations() if row.when.is_of_pool == (of in POOLS.values())}
+    return rows | paired | {f"{path}.{name}" if path else name for path, name in rising}
 
 
 def _within_limits(of: Overridable, path: str, sample: Any) -> Any:

@@ -492,6 +492,15 @@ def _gke_exclusions(cluster: Cluster) -> Iterator[Fault]:
             _NO_CLUSTER,
             "Remove past exclusions.",
         )
+    channel = cluster.cloud.release_channel if isinstance(cluster.cloud, Gke) else ""
+    for index, exclusion in enumerate(exclusions if channel == "none" and not cluster.cloud.existing else ()):
+        if exclusion.scope != "no-upgrades":
+            yield Fault(
+                f"{_PATH}.exclusions[{index}].scope",
+                f"Without a release channel, GKE has no exclusion of {exclusion.scope}.",
+                _NO_CLUSTER,
+                "Write scope: no-upgrades, or a releaseChannel.",
+            )
     of_all = _of_all_upgrades(cluster)
     for index, start, end in of_all:
         days = (end - start).days + 1

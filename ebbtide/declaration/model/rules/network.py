@@ -1,4 +1,4 @@
-"""Networks of the cluster: address ranges of nodes, pods and clients, and a private control plane."""
+"""Networks of the cluster: address ranges of nodes, pods and clients, subnets, and egress."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,7 +6,6 @@ from ipaddress import IPv4Network
 from itertools import combinations
 from typing import cast
 
-from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.catalog.gpu_direct import SUBNET_BITS
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cloud import Aks, AksNetwork, Gke, GkeNetwork
@@ -20,7 +19,6 @@ from ebbtide.declaration.model.rules.rule import (
     pools_of,
     service_name,
 )
-from ebbtide.values.paths import value_at
 
 _PATH = "cloud.network"
 _AKS_PLANNING = "azure-aks-docs concepts-network-ip-address-planning.md (2026-04-16)"
@@ -90,7 +88,8 @@ _GKE_PODS_PER_NODE = 110
 _AKS_NODE_ADDRESSES = 256
 
 
-def _parsed(text: str) -> IPv4Network | None:
+def parsed_range(text: str) -> IPv4Network | None:
+    """Return a range in CIDR notation; None for any other text."""
     try:
         return IPv4Network(text) if "/" in text else None
     except ValueError:
@@ -143,10 +142,10 @@ def _ranges(cluster: Cluster) -> dict[str, str]:
 @cluster_rule("valid IPv4 ranges", _CIDR_SOURCE)
 def _ranges_parse(cluster: Cluster) -> Iterator[Fault]:
     for field, text in _ranges(cluster).items():
-        if _parsed(text) is None:
+        if parsed_range(text) is None:
             yield _unparsed(f"{_PATH}.{field}", text)
     for index, text in enumerate(cluster.cloud.access.networks):
-        if _parsed(text) is None:
+        if parsed_range(text) is None:
             yield _unparsed(f"cloud.access.networks[{index}]", text)
 
 
@@ -217,7 +216,7 @@ def _vnet(subnet: str) -> str:
 @cluster_rule("no overlapping ranges", _CIDR_SOURCE)
 def _no_overlap(cluster: Cluster) -> Iterator[Fault]:
     ranges = _ranges(cluster)
-    parsed = {field: network for field, text in ranges.items() if (network := _parsed(text))}
+    parsed = {field: network for field, text in ranges.items() if (network := parsed_range(text))}
     for (left, first), (right, second) in combinations(parsed.items(), 2):
         if first.overlaps(second):
             yield Fault(
@@ -305,7 +304,7 @@ def _subnet_of_network(cluster: Cluster) -> Iterator[Fault]:
 def _sizes(cluster: Cluster) -> Iterator[Fault]:
     prefixes = _PREFIXES[cluster.site.cloud]
     for field, text in _ranges(cluster).items():
-        parsed = _parsed(text)
+        parsed = parsed_range(text)
         if parsed is None:
             continue
         largest, smallest = prefixes[field]
@@ -331,7 +330,7 @@ def _reserved(cluster: Cluster) -> Iterator[Fault]:
         IPv4Network(text): owner for owner, texts in _RESERVED[cluster.site.cloud].items() for text in texts
     }
     for field, text in _ranges(cluster).items():
-        parsed = _parsed(text)
+        parsed = parsed_range(text)
         taken = next((own for own in reserved if parsed is not None and parsed.overlaps(own)), None)
         if taken is not None:
             yield Fault(
@@ -351,7 +350,7 @@ def _reserved(cluster: Cluster) -> Iterator[Fault]:
 )
 def _spans(cluster: Cluster) -> Iterator[Fault]:
     for field, text in _ranges(cluster).items():
-        parsed = _parsed(text)
+        parsed = parsed_range(text)
         part = next((own for own in _PRIVATE if parsed is not None and parsed.supernet_of(own)), None)
         if part is not None and parsed != part:
             yield Fault(
@@ -367,11 +366,11 @@ def _nodes_for_pods(cluster: Cluster, pods: IPv4Network) -> int:
     maximum number of pods, rounded up to a power of two."""
     if isinstance(cluster.cloud, Aks):
         return pods.num_addresses // _AKS_NODE_ADDRESSES
-    per_node = max(
-        (pool.max_pods_per_node or _GKE_PODS_PER_NODE for pool in cluster.pools), default=_GKE_PODS_PER_NODE
-    )
-    block = 1 << (2 * per_node - 1).bit_length()
-    return pods.num_addresses // block
+    return pods.num_addresses // max(_addresses_of_node(pool.max_pods_per_node) for pool in cluster.pools)
+
+
+def _addresses_of_node(pods: int | None) -> int:
+    return 1 << (2 * (pods or _GKE_PODS_PER_NODE) - 1).bit_length()
 
 
 @cluster_rule(
@@ -383,7 +382,7 @@ def _room_for_all_nodes(cluster: Cluster) -> Iterator[Fault]:
     ranges = _ranges(cluster)
     if cluster.cloud.existing is not None:
         ranges = {field: text for field, text in ranges.items() if field == "gpus"}
-    parsed = {field: network for field, text in ranges.items() if (network := _parsed(text))}
+    parsed = {field: network for field, text in ranges.items() if (network := parsed_range(text))}
     room = {field: network.num_addresses for field, network in parsed.items() if field == "nodes"}
     room = {field: max(0, count - _RESERVED_ADDRESSES[cluster.site.cloud]) for field, count in room.items()}
     if "gpus" in parsed:
@@ -400,6 +399,28 @@ def _room_for_all_nodes(cluster: Cluster) -> Iterator[Fault]:
                 f"have {most}.",
                 "Pools could not scale beyond that number, without an error.",
                 "Write a larger range, or smaller pools.",
+            )
+
+
+@cluster_rule(
+    "pod addresses of one node",
+    "GKE docs, flexible-pod-cidr: a /23 for 129 to 256 pods of a node (2026)",
+    CloudKind.GKE,
+)
+def _room_for_one_node(cluster: Cluster) -> Iterator[Fault]:
+    pods = parsed_range(_ranges(cluster).get("pods", ""))
+    smallest = _PREFIXES[CloudKind.GKE]["pods"][1]
+    if pods is None or cluster.cloud.existing is not None or pods.prefixlen > smallest:
+        return
+    for number, pool in enumerate(cluster.pools):
+        block = _addresses_of_node(pool.max_pods_per_node)
+        if block > pods.num_addresses:
+            yield Fault(
+                f"pools[{number}].maxPodsPerNode",
+                f"A node with {pool.max_pods_per_node} pods takes {block} addresses, and the range of pods, "
+                f"{pods}, has {pods.num_addresses}.",
+                NO_POOL,
+                "Write a smaller number, or a larger range under cloud.network.pods.",
             )
 
 
@@ -425,190 +446,3 @@ def _outbound(cluster: Cluster) -> Iterator[Fault]:
         NO_CLUSTER,
         fix,
     )
-
-
-@cluster_rule(
-    "no authorized range of the whole internet",
-    "GKE docs, authorized-networks (2026); azure-aks-docs api-server-authorized-ip-ranges.md (2026-08-03)",
-    severity=Severity.WARNED,
-)
-def _open_to_all(cluster: Cluster) -> Iterator[Fault]:
-    for index, text in enumerate(cluster.cloud.access.networks):
-        network = _parsed(text)
-        if network is not None and network.prefixlen == 0:
-            yield Fault(
-                f"cloud.access.networks[{index}]",
-                f"{text} allows the whole internet.",
-                "Anyone could reach the control plane.",
-                "Write the ranges of your offices and CI runners.",
-            )
-
-
-@cluster_rule(
-    "API server has authorized ranges",
-    "azure-aks-docs api-server-authorized-ip-ranges.md (2026-08-03)",
-    CloudKind.AKS,
-    Severity.WARNED,
-)
-def _aks_open_server(cluster: Cluster) -> Iterator[Fault]:
-    if (
-        isinstance(cluster.cloud, Aks)
-        and not cluster.cloud.access.networks
-        and not cluster.cloud.access.private
-        and cluster.cloud.existing is None
-    ):
-        yield Fault(
-            "cloud.access.networks",
-            "The API server is open to the internet.",
-            "Anyone can reach it, and only Entra ID protects it.",
-            "Write the ranges of your offices and CI runners under networks.",
-        )
-
-
-_PRIVATE_AKS = "azure-aks-docs private-clusters.md (2026-08-05)"
-_AKS_RANGES = "azure-aks-docs api-server-authorized-ip-ranges.md (2026-08-03)"
-_GKE_RANGES = (
-    "gcloud CLI 556.0.0, api_lib/container/api_adapter.py (2026-02-10): up to 100 with private nodes"
-)
-
-
-_ZONE = re.compile(
-    r"/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.Network/privateDnsZones/"
-    r"(?P<name>[^/]+)",
-    re.IGNORECASE,
-)
-
-
-_ZONE_WORDS = ("system", "none")
-_DOMAIN, _GOVERNMENT_DOMAIN = "azmk8s.io", "cx.aks.containerservice.azure.us"
-_RANGES_OF_INTEGRATION = 2000
-_LONGEST_SUBZONE = 32
-_NETWORKS = "cloud.access.networks"
-
-
-def _is_integrated(cluster: Cluster) -> bool:
-    """Return whether overrides put the API server of AKS into a subnet (API Server VNet Integration)."""
-    return value_at(cluster.cloud.overrides, "apiServerAccessProfile.enableVnetIntegration") is True
-
-
-@cluster_rule("authorized ranges need a public API server", _PRIVATE_AKS, CloudKind.AKS)
-def _no_ranges_on_aks(cluster: Cluster) -> Iterator[Fault]:
-    if isinstance(cluster.cloud, Aks) and cluster.cloud.access.private and cluster.cloud.access.networks:
-        yield Fault(
-            _NETWORKS,
-            "Authorized ranges apply only to a public API server on AKS, and this one is private.",
-            "AKS refuses the cluster.",
-            "Remove networks, and restrict access to the cluster's network, or omit private.",
-        )
-
-
-@cluster_rule("authorized ranges and public nodes", _AKS_RANGES, CloudKind.AKS)
-def _public_nodes(cluster: Cluster) -> Iterator[Fault]:
-    if not isinstance(cluster.cloud, Aks) or not cluster.cloud.access.networks:
-        return
-    for pool in pools_of(cluster):
-        overrides = pool.pool.overrides
-        if overrides.get("enableNodePublicIP") is True and not overrides.get("nodePublicIPPrefixID"):
-            yield Fault(
-                pool.at("overrides.enableNodePublicIP"),
-                "The API server has authorized ranges, and the nodes have public addresses without a prefix.",
-                "The nodes could not reach the API server, and would never be ready.",
-                "Write nodePublicIPPrefixID too, and the prefix's range under cloud.access.networks, or "
-                "remove enableNodePublicIP.",
-            )
-
-
-@cluster_rule(
-    "private DNS zone",
-    f"{_PRIVATE_AKS}; MicrosoftDocs/azure-docs#119624 (2024-02-07): zones in Azure Government",
-    CloudKind.AKS,
-)
-def _zone(cluster: Cluster) -> Iterator[Fault]:
-    if not isinstance(cluster.cloud, Aks):
-        return
-    zone, path = cluster.cloud.access.private_dns_zone, "cloud.access.privateDnsZone"
-    if zone != "system" and not cluster.cloud.access.private:
-        yield Fault(
-            path,
-            "The API server is public, and a private DNS zone is declared.",
-            "The zone would have no effect.",
-            "Write private: true, or omit privateDnsZone.",
-        )
-        return
-    if zone in _ZONE_WORDS:
-        return
-    location = cluster.cloud.location
-    domain = _GOVERNMENT_DOMAIN if location.startswith("usgov") else _DOMAIN
-    names = [f"privatelink.{location}.{domain}"]
-    names += [f"private.{location}.{domain}"] if _is_integrated(cluster) else []
-    match = _ZONE.fullmatch(zone)
-    subzone, _, rest = match["name"].partition(".") if match else ("", "", "")
-    own = match is not None and match["name"] in names
-    if not own and (rest not in names or len(subzone) > _LONGEST_SUBZONE):
-        yield Fault(
-            path,
-            f"{zone} is not a private DNS zone for an API server in {location}.",
-            NO_CLUSTER,
-            "Write system, none, or the resource id of a zone "
-            f"/subscriptions/…/resourceGroups/…/providers/Microsoft.Network/privateDnsZones/{names[-1]}.",
-        )
-
-
-@cluster_rule(
-    "maximum authorized ranges",
-    f"{_GKE_RANGES}; {_AKS_RANGES}: up to 200, and 2,000 with API Server VNet Integration",
-)
-def _number_of_ranges(cluster: Cluster) -> Iterator[Fault]:
-    most, number = CLOUD_SPECS[cluster.site.cloud].authorized_networks, len(cluster.cloud.access.networks)
-    most = _RANGES_OF_INTEGRATION if _is_integrated(cluster) else most
-    if number > most:
-        yield Fault(
-            _NETWORKS,
-            f"{number} ranges are declared, and the cloud supports at most {most}.",
-            NO_CLUSTER,
-            "Write fewer, larger ranges.",
-        )
-
-
-@cluster_rule(
-    "private control plane access",
-    f"{_PRIVATE_AKS}; GKE docs, network-isolation (2026)",
-    severity=Severity.WARNED,
-)
-def _outside(cluster: Cluster) -> Iterator[Fault]:
-    if not cluster.cloud.access.private or cluster.cloud.existing is not None:
-        return
-    connected = "or in a connected one"
-    if cluster.site.cloud is CloudKind.GKE:
-        connected += " whose range is under access.networks" if cluster.cloud.access.networks else ""
-    yield Fault(
-        "cloud.access.private",
-        "The control plane cannot be reached from outside the cluster's network.",
-        "From outside, pulumi up creates the cluster and its pools, and fails at add-ons, queues and "
-        "teams; ebbtide destroy cannot check for running work; ebbtide job --submit, ebbtide follow and "
-        "kubectl fail.",
-        f"Run them, and CI, on a machine in that network {connected}, such as a self-hosted runner.",
-    )
-
-
-@cluster_rule(
-    "private ranges for private control plane",
-    "GKE docs, authorized-networks (2026)",
-    CloudKind.GKE,
-    Severity.WARNED,
-)
-def _public_ranges(cluster: Cluster) -> Iterator[Fault]:
-    if not cluster.cloud.access.private:
-        return
-    for index, text in enumerate(cluster.cloud.access.networks):
-        try:
-            inside = IPv4Network(text).is_private
-        except ValueError:
-            continue
-        if not inside:
-            yield Fault(
-                f"{_NETWORKS}[{index}]",
-                f"{text} is a public range, and the control plane has only a private address.",
-                "No host in that range can reach it, unless the range is used privately.",
-                "Write the private ranges of connected networks.",
-            )

@@ -10,9 +10,11 @@ from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.rules import (
     accelerators,
+    access,
     addons,
     capacity,
     cluster,
+    combinations,
     gpu_direct,
     location,
     machines,
@@ -35,6 +37,7 @@ _MODULES = (
     location,
     cluster,
     network,
+    access,
     system_pool,
     machines,
     own_machines,
@@ -48,6 +51,7 @@ _MODULES = (
     storage,
     addons,
     overrides,
+    combinations,
     resources,
 )
 """The modules with rules, in the order of the documentation."""

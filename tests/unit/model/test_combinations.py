@@ -1,0 +1,114 @@
+"""Each row of `catalog/data/combinations.csv`, with values that it refuses and values that it accepts."""
+
+from typing import Any, cast
+
+import pytest
+
+from ebbtide.declaration.model.declare import declare
+from ebbtide.declaration.model.faults import DeclarationError
+from ebbtide.declaration.model.rules.combinations import Combination, Condition, combinations
+from tests.unit.model.cases import base
+
+_GPU = {"gke": "g2-standard-4", "aks": "Standard_NC4as_T4_v3"}
+_ARM = {"gke": "t2a-standard-4", "aks": "Standard_D8ps_v5"}
+_SERIES = {"n1": "n1-standard-8", "e2": "e2-standard-8", "h3": "h3-standard-88", "a4x": "a4x-highgpu-4g"}
+
+
+def _nested(path: str, value: Any) -> dict[str, Any]:
+    for key in reversed(path.split(".")):
+        value = {key: value}
+    return value
+
+
+def _merged(target: dict[str, Any], changes: dict[str, Any]) -> None:
+    for key, value in changes.items():
+        if isinstance(value, dict) and isinstance(target.get(key), dict):
+            _merged(target[key], cast("dict[str, Any]", value))
+        else:
+            target[key] = value
+
+
+def _written(text: str) -> Any:
+    return {"true": True, "false": False}.get(text, text)
+
+
+def _set(written: dict[str, Any], of: Condition, value: str, cloud: str) -> None:
+    """Give an option a value, through the field that determines it."""
+    pool = written["pools"][1]
+    match of.field.partition("."):
+        case ("overrides", _, path):
+            part = pool if of.is_of_pool else written["cloud"]
+            _merged(part.setdefault("overrides", {}), _nested(path, _written(value)))
+        case ("series", _, _):
+            pool["machine"] = _SERIES.get(value, f"{value}-standard-8")
+        case ("vcpus", _, _):
+            pool["machine"] = "n2-standard-32" if int(value) >= 30 else "n2-standard-8"
+        case ("architecture", _, _):
+            pool["machine"] = {"arm64": _ARM[cloud]}.get(value, pool["machine"])
+        case ("accelerator" | "driver", _, _):
+            pool["machine"] = pool["machine"] if value == "none" else _GPU[cloud]
+        case ("zones", _, _):
+            pool["zones"] = ["1"] if value == "yes" else []
+        case ("tier", _, _):
+            written["cloud"]["tier"] = value
+        case _:
+            _merged(pool, _nested(of.field, _written(value)))
+
+
+_OTHERS = {
+    "accelerator": "nvidia-tesla-t4",
+    "architecture": "arm64",
+    "capacity": "on-demand",
+    "driver": "default",
+    "gvnic": "false",
+    "tier": "free",
+}
+"""Values that are never needed; for other options, none is set."""
+
+
+def _faults(row: Combination, value: str | None) -> list[str]:
+    """Return the problems that this rule reports of the row's option, with a value of the other option."""
+    written = base(row.cloud.value)
+    _set(written, row.when, row.when.values[0] if row.when.values else "1", row.cloud.value)
+    if value is not None:
+        _set(written, row.needs, value, row.cloud.value)
+    try:
+        declare(written)
+    except DeclarationError as refused:
+        problems = [fault.problem for fault in refused.faults if fault.rule == "options-in-combination"]
+        return [
+            text for text in problems if text.startswith(row.when.name) and row.needs.name in text.split()
+        ]
+    return []
+
+
+def _values(row: Combination, *, accepted: bool) -> list[str | None]:
+    needs = row.needs
+    match needs.operator:
+        case "!=":
+            return (
+                [_OTHERS.get(needs.field)]
+                if accepted
+                else [value for value in needs.values if value in _known(row)]
+            )
+        case ">=":
+            return [needs.values[0] if accepted else "1"]
+        case "=":
+            return [*needs.values] if accepted else [_OTHERS.get(needs.field)]
+        case _:
+            return ["1"] if accepted else [None]
+
+
+def _known(row: Combination) -> set[str]:
+    """Return the values that the declaration can have: of series, those with a machine of eight CPUs."""
+    series = {"e2", "n1", "n4", "n4d", "t2d", "n2d", "c2d", "t2a", "c4a", "h3"}
+    return series if row.needs.field == "series" else set(row.needs.values)
+
+
+@pytest.mark.parametrize("row", combinations(), ids=lambda row: f"{row.when.name} {row.needs.name}")
+def test_each_row_refuses_and_accepts(row: Combination) -> None:
+    """An option without what it needs is refused, and with it, nothing is said of the two."""
+    for value in _values(row, accepted=False):
+        assert _faults(row, value), value
+    for value in _values(row, accepted=True) if "windows" not in row.needs.values else ():
+        assert not _faults(row, value), value
