@@ -112,6 +112,7 @@ def init(  # noqa: PLR0913 - an option for each answer
         STACK,
         Answers,
         check,
+        offers_in,
         project_files,
         project_name,
         write_project,
@@ -132,7 +133,7 @@ def init(  # noqa: PLR0913 - an option for each answer
     warnings = check(files, answers)
     wheels = write_project(directory, files)
     say(f"Wrote {len(files)} files to {directory.resolve()}, for {kind.upper()} in {answers.location}:")
-    for offer in offers:
+    for offer in offers_in(answers.location, offers):
         say(f"  {_described(offer)}")
     for warning in warnings:
         say(f"Warning: {warning}")
@@ -227,8 +228,8 @@ def _login_name() -> str:
 
 def _described(offer: "MachineOffer") -> str:
     accelerators = f" with {offer.count} x {offer.accelerator}" if offer.accelerator else ""
-    price = f", {offer.spot:.2f} $/h each in {offer.region}" if offer.spot else ""
-    return f"{offer.machine}{accelerators}: spot, none when nothing runs{price}"
+    price = f"{offer.spot:.2f} $/h each" if offer.spot else "at an unknown price"
+    return f"{offer.machine}{accelerators}: spot, none when nothing runs, {price} in {offer.region}"
 
 
 def _show_next(directory: Path, secrets_provider: str, last: str, *, has_wheel: bool) -> None:

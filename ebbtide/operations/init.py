@@ -35,7 +35,6 @@ _COUNTED: Final = re.compile(r"(?:(?P<count>\d+) *[x*] *)?(?P<name>.+)", re.IGNO
 _LEAST_VCPUS: Final = 4
 _LEAST_MEMORY_GIB: Final = 12
 """Of a machine that is chosen for an accelerator, for each of its accelerators."""
-_PULL_REQUEST_NODES: Final = 1
 _LONGEST_NAME: Final = 30
 _BACKENDS: Final = ("gs://", "azblob://", "s3://", "file://", "https://")
 _SECRETS_PROVIDERS: Final = ("gcpkms://", "azurekeyvault://", "awskms://", "hashivault://")
@@ -147,6 +146,22 @@ def location(cloud: CloudKind, offers: Sequence[MachineOffer]) -> str:
     )
 
 
+def offers_in(location: str, offers: Sequence[MachineOffer]) -> list[MachineOffer]:
+    """Return the offers with the prices of a location's region."""
+    return [
+        next(
+            (
+                own
+                for own in machine_offers(offer.cloud, gpu=offer.accelerator, region=region_of(location))
+                if (own.machine, own.accelerator, own.count)
+                == (offer.machine, offer.accelerator, offer.count)
+            ),
+            offer,
+        )
+        for offer in offers
+    ]
+
+
 def _is_offered(locations: Locations, offer: MachineOffer, name: str) -> bool:
     machine = find_machine(offer.cloud, offer.machine)
     offering = locations.offering(machine.family if machine else "", offer.accelerator)
@@ -182,8 +197,6 @@ def project_files(name: str, answers: Answers) -> dict[str, str]:
     pools = list(_pools(answers))
     stack_file = f"Pulumi.{STACK}.yaml"
     files[stack_file] = _stack_file(files[stack_file], answers, pools)
-    limited = [{"name": pool["name"], "nodes": {"max": _PULL_REQUEST_NODES}} for pool in pools]
-    files["Pulumi.pr.yaml"] = _with_pools(files["Pulumi.pr.yaml"], limited)
     return files
 
 
@@ -307,18 +320,15 @@ def _pool_name(cloud: CloudKind, accelerator: str, names: set[str]) -> str:
 
 
 def _stack_file(text: str, answers: Answers, pools: Sequence[Mapping[str, Any]]) -> str:
-    """Return the stack's file with the settings that `pulumi new` asks for, and these work pools."""
+    """Return the stack's file with the settings that `pulumi new` asks for, and these work pools in
+    place of its own."""
     word = "project" if answers.cloud is CloudKind.GKE else "subscription"
     settings = {"owner": answers.owner, word: answers.account, "location": answers.location}
     lines = "".join(f"  ebbtide:{key}: {json.dumps(value)}\n" for key, value in settings.items())
     provider = (
         f"secretsprovider: {json.dumps(answers.secrets_provider)}\n" if answers.secrets_provider else ""
     )
-    return _with_pools(text.replace("config:\n", f"{provider}config:\n{lines}", 1), pools)
-
-
-def _with_pools(text: str, pools: Sequence[Mapping[str, Any]]) -> str:
-    """Return a stack's file with these pools in place of its own, except the system pool."""
+    text = text.replace("config:\n", f"{provider}config:\n{lines}", 1)
     head, line, rest = text.partition("    pools:\n")
     kept = [own for own in rest.splitlines(keepends=True) if "role: system" in own]
     written = [

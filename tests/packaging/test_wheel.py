@@ -254,7 +254,7 @@ def test_template_has_the_stack_of_a_pull_request(cloud: str, unpacked: Path, tm
     assert [cluster["name"] for cluster in preview["clusters"]] == ["my-cluster-pr-42"]
     (lifetime,) = [item for item in preview["resources"] if item["type"] == "ebbtide:stack:Lifetime"]
     assert lifetime["inputs"]["hours"] == 4
-    assert [pool["nodes"]["maximum"] for pool in preview["pools"]] == [3, 2, 1]
+    assert [pool["nodes"]["maximum"] for pool in preview["pools"]] == [3, 10, 4]
     assert next(iter(_ANSWERS[cloud].values())) in done.stdout
 
 

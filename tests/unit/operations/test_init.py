@@ -3,12 +3,15 @@
 import os
 import pty
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from ebbtide.cli import app
 from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide.declaration.catalog.locations import Locations
 from ebbtide.declaration.catalog.machine_offers import accelerator_types, machine_offers
@@ -21,6 +24,7 @@ from ebbtide.operations.init import (
     location,
     machine_offer,
     machines_of,
+    offers_in,
     project_files,
     write_project,
 )
@@ -174,3 +178,38 @@ def test_questions_on_a_terminal(tmp_path: Path) -> None:
     written = (tmp_path / "new/Pulumi.dev.yaml").read_text(encoding="utf-8")
     assert "- {name: t4spot, machine: Standard_NC4as_T4_v3, capacity: spot, nodes: {max: 4}}" in written
     assert "- {name: cpuspot, machine: Standard_D8as_v5, capacity: spot, nodes: {max: 10}}" in written
+
+
+def test_prices_are_of_the_chosen_region(tmp_path: Path) -> None:
+    """The machines are shown with the prices of the location, not with those of the cheapest region."""
+    where = "europe-west4-a"
+    (offer,) = machines_of(CloudKind.GKE, "t4")
+    (own,) = offers_in(where, [offer])
+    assert (own.region, own.machine) == ("europe-west4", offer.machine)
+    assert own.spot
+    assert own.spot != offer.spot
+    words = ("new", "--project", "acme-ml", "--machines", "t4", "--location", where)
+    status, output = _run(*words, cwd=tmp_path)
+    assert (status, f"{own.spot:.2f} $/h each in europe-west4" in output) == (0, True), output
+
+
+@pytest.mark.parametrize("cloud", CloudKind)
+def test_the_stack_of_a_pull_request_survives_a_renamed_pool(cloud: CloudKind) -> None:
+    """It extends the stack without naming its pools."""
+    answers = _answers(cloud, "t4")
+    files = project_files("my-cluster", answers)
+    renamed = files["Pulumi.dev.yaml"].replace("t4-spot", "gpu-spot").replace("t4spot", "gpuspot")
+    assert renamed != files["Pulumi.dev.yaml"]
+    check({**files, "Pulumi.dev.yaml": renamed}, answers)
+
+
+@pytest.mark.parametrize("cloud", CloudKind)
+def test_the_readme_has_the_cost_of_an_idle_cluster(cloud: CloudKind, tmp_path: Path) -> None:
+    """The amounts in the project's README are those of its preview."""
+    write_project(tmp_path, project_files("my-cluster", _answers(cloud, "t4")))
+    done = CliRunner().invoke(app, ["preview", "--cwd", str(tmp_path)])
+    shown = " ".join(done.stdout.split())
+    found = re.search(r"Cost (\S+) \$/h idle.* \$/month (\d+) idle", shown)
+    assert found, shown
+    readme = " ".join((tmp_path / "README.md").read_text(encoding="utf-8").split())
+    assert f"costs {found[1]} $/h at list prices, which is {found[2]} $ a month" in readme
