@@ -162,7 +162,7 @@ def test_every_page_is_read() -> None:
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository with these files on its branch `main`, and the profile of `dev`."""
-    root = tmp_path_factory.mktemp("checkout")
+    root = tmp_path_factory.mktemp("home") / "checkout"
     for name in filter(None, git(ROOT, "ls-files", "-z").split("\0")):
         if (ROOT / name).is_file():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -206,4 +206,6 @@ def test_offline_commands_run(checkout: Path, page: str) -> None:
         check=False,
     )
     git(checkout, "checkout", "--", ".")
+    for new in (path for path in checkout.parent.iterdir() if path != checkout):  # projects of `init`
+        shutil.rmtree(new)
     assert done.returncode == 0, done.stderr

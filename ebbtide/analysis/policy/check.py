@@ -78,7 +78,7 @@ class Finding:
         level: its level in this stack; never `disabled`.
         subject: the violating object.
         message: violation with a suggested fix.
-        exception: declared reason for an exception; empty for none.
+        exception: declared reason for an exception, with its last day; empty for none.
     """
 
     rule: Rule
@@ -180,7 +180,7 @@ def _findings(stack: Reviewed, settings: Policy, day: date) -> tuple[list[Findin
             exception = next((item for item in current if _excuses(item, rule, found)), None)
             if exception is not None:
                 used.update(id(item) for item in current if _excuses(item, rule, found))
-            findings.append(_finding(rule, level, found, exception.reason if exception else ""))
+            findings.append(_finding(rule, level, found, str(exception) if exception else ""))
     return findings, [item for item in current if id(item) in used]
 
 

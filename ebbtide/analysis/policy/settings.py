@@ -70,6 +70,9 @@ class PolicyException(Declared):
     until: date | None = None
     """Last day of validity: `"2027-01-31"`. Default: no expiry."""
 
+    def __str__(self) -> str:
+        return f"{self.reason} (until {self.until})" if self.until else self.reason
+
 
 class Policy(Declared):
     """The object under `ebbtide:policy`."""

@@ -381,7 +381,7 @@ class FindingReport(DocumentPart):
     source: str
     """Source of the rule, such as an item of a CIS benchmark."""
     exception: str
-    """Declared reason for an exception; empty for none."""
+    """Declared reason for an exception, with its last day; empty for none."""
 
     @property
     def is_refused(self) -> bool:

@@ -333,7 +333,9 @@ def _excepted(stack: tuple[Resource, ...], **exception: Any) -> list[tuple[str, 
 def test_an_exception_is_shown_with_its_reason(resource_name: str) -> None:
     """An exception names a resource by its cloud name, logical name or URN, and includes its last day."""
     stack = _BROKEN["work-pools-tainted"][0]
-    assert _excepted(stack, resource=resource_name, until="2027-01-31") == [("work-pools-tainted", "a test")]
+    shown = "a test (until 2027-01-31)"
+    assert _excepted(stack, resource=resource_name, until="2027-01-31") == [("work-pools-tainted", shown)]
+    assert _excepted(stack, resource=resource_name) == [("work-pools-tainted", "a test")]
 
 
 def test_an_expired_exception_excuses_nothing() -> None:
