@@ -134,14 +134,15 @@ def submit(
     api = Api.of_user(context)
     metadata = {"namespace": api.namespace, **manifest["metadata"]}
     try:
-        submission.submit(api, manifest, *dependents, earlier=earlier)
+        created = submission.submit(api, manifest, *dependents, earlier=earlier)
     except KeyboardInterrupt as error:
         say(f"Interrupted during the creation of Job {metadata['name']}. {error}".rstrip(), err=True)
         raise SystemExit(ExitStatus.INTERRUPTED) from None
     with _interruptible(metadata["name"], metadata["namespace"], logs=logs):
         for line in (f"Job {metadata['name']} is created in namespace {metadata['namespace']}.", *notes):
             say(own_lines(line, logs=logs), err=format_ is PreviewFormat.JSON)
-        _follow(api, metadata["name"], metadata["namespace"], profile, format_, logs=logs)
+        uid = created["metadata"]["uid"]
+        _follow(api, metadata["name"], metadata["namespace"], profile, format_, logs=logs, uid=uid)
 
 
 @contextmanager
@@ -172,6 +173,7 @@ def _follow(
     format_: PreviewFormat,
     *,
     logs: bool,
+    uid: str = "",
 ) -> None:
     from ebbtide.cli.follow_progress import EndedPods, MissingModules, ProgressLines, narration  # noqa: PLC0415
     from ebbtide.work import submission  # noqa: PLC0415
@@ -201,8 +203,9 @@ def _follow(
         def show(line: str) -> None:
             narrate(own_lines(line, logs=logs))
 
-        lines = ProgressLines(api, name, namespace, profile, show, note if output.is_terminal else show)
-        snapshot, progress = submission.follow(api, name, namespace, lines, show, on_pods)
+        remain = note if output.is_terminal else show
+        lines = ProgressLines(api, name, namespace, profile, show, remain, stream.end)
+        snapshot, progress = submission.follow(api, name, namespace, lines, show, on_pods, uid=uid)
         unread = stream.end()
     for line in (*unread, *modules.hints(progress)):
         say(own_lines(line, logs=logs), err=True)

@@ -57,6 +57,7 @@ class ProgressLines:
         profile: Profile | None,
         show: Callable[[str], object],
         note: Callable[[str], object] | None = None,
+        before_end: Callable[[], object] = lambda: None,
     ) -> None:
         """Show the progress of a workload.
 
@@ -65,9 +66,11 @@ class ProgressLines:
             profile: the cluster's profile.
             show: called with each line.
             note: called with what has to remain: why a running workload waits again; default: `show`.
+            before_end: called before the end is shown, as for the last lines of the log.
         """
         self._api, self._name, self._namespace, self._profile = api, name, namespace, profile
         self._show, self._note = show, note or show
+        self._before_end = before_end
         self._phase: Phase | None = None
         self._state: tuple[str, str] | None = None
         self._cause: Cause | None = None
@@ -83,6 +86,8 @@ class ProgressLines:
                 progress = replace(progress, reason=str(self._cause).rstrip("."))
         else:
             self._state = None
+        if progress.over:
+            self._before_end()
         again = self._phase is Phase.RUNNING and progress.phase in _WAITING
         self._phase = progress.phase
         (self._note if again else self._show)(progress_line(progress))

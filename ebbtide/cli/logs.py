@@ -163,7 +163,7 @@ def _follow(api: "Api", name: str, namespace: str, index: int | None, profile: "
             api,
             name,
             namespace,
-            ProgressLines(api, name, namespace, profile, show),
+            ProgressLines(api, name, namespace, profile, show, before_end=stream.end),
             show,
             lambda pods: stream.add(of_index(pods, index)),
         )

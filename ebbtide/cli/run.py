@@ -1,5 +1,6 @@
 """The `run` command. Dependencies are imported on execution."""
 
+import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -11,6 +12,8 @@ from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import ExitStatus, say
 from ebbtide.cli.options import Command, PreviewFormat
 from ebbtide.cli.workloads import CommandWords, fields_of, with_defaults, with_shared_options
+from ebbtide.text import several
+from ebbtide.values.given_command import given_command
 from ebbtide.work.tasks import CodeIn
 
 if TYPE_CHECKING:
@@ -130,13 +133,13 @@ def create(
     """
     from ebbtide.clients.kubernetes import Api, KubeconfigError  # noqa: PLC0415
     from ebbtide.placement import ProfileError  # noqa: PLC0415
-    from ebbtide.text import several  # noqa: PLC0415
     from ebbtide.work.errors import Problems  # noqa: PLC0415
     from ebbtide.work.runs import run as runs  # noqa: PLC0415
     from ebbtide.work.runs.folder import read_folder, size_text  # noqa: PLC0415
     from ebbtide.work.runs.run import user_of  # noqa: PLC0415
 
     cluster = folder = api = None
+    user = ""
     made: list[Object] = []
     problems = Problems()
     with problems.collecting():
@@ -144,6 +147,7 @@ def create(
     with problems.collecting(ProfileError, KubeconfigError):
         cluster = with_defaults(options)
         api = Api.of_user(options["context"])
+        user = user_of(api)
         if not options["queue"]:
             options["namespace"] = namespace_of(api, options["namespace"])
     parameters = {key: value for key, value in options.items() if value and key not in UNRECORDED}
@@ -152,7 +156,7 @@ def create(
             made += runs.objects_of(
                 cluster,
                 folder,
-                user_of(api) if api else "",
+                user,
                 parameters,
                 build=build,
                 setup=setup,
@@ -169,6 +173,8 @@ def create(
         return
     namespace = manifest["metadata"].get("namespace") or api.namespace
     earlier = runs.check(api, (manifest, *dependents), namespace, replace=replace)
+    if earlier is not None:
+        confirm_end(earlier, user, namespace, is_document=options["format_"] is PreviewFormat.JSON)
     notes = [
         f"Code: {several(len(folder.files), 'file')}, {size_text(folder.size)}, of {folder.root}",
         *(
@@ -188,6 +194,36 @@ def create(
         logs=True,
         notes=notes,
     )
+
+
+def confirm_end(earlier: "Object", user: str, namespace: str, *, is_document: bool) -> None:
+    """Ask before a running Job is replaced; without a terminal only a user's own is.
+
+    Raises:
+        Exit: the user declined; nothing was changed.
+        WorkloadError: it is another user's, and there is no terminal to ask.
+    """
+    from ebbtide.clients.kubernetes.objects import condition  # noqa: PLC0415
+    from ebbtide.work.errors import WorkloadError  # noqa: PLC0415
+    from ebbtide.work.evidence import owner_of  # noqa: PLC0415
+
+    if condition(earlier, "Complete") or condition(earlier, "Failed"):
+        return
+    name, owner = earlier["metadata"]["name"], owner_of(earlier)
+    whose = "yours" if owner == user else f"that of {owner}"
+    active = earlier.get("status", {}).get("active", 0)
+    job = f"Job {name} in namespace {namespace} has not ended, with {several(active, 'pod')}, and is {whose}"
+    if sys.stdin.isatty():
+        if not typer.confirm(f"{job}. End it?"):
+            raise typer.Exit(ExitStatus.FOUND)
+    elif owner != user:
+        cancel = given_command().on_job("cancel", name, namespace)
+        raise WorkloadError(
+            f"Nothing was changed: {job}, and there is no terminal to confirm its end. Write another name, "
+            f"or end it first with: {cancel}"
+        )
+    else:
+        say(f"{job}: it is ended and replaced.", err=is_document)
 
 
 def with_code(

@@ -95,6 +95,7 @@ class _Session:
         """
         from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
         from ebbtide.work import submission  # noqa: PLC0415
+        from ebbtide.work.evidence import owner_of  # noqa: PLC0415
         from ebbtide.work.runs import sessions  # noqa: PLC0415
         from ebbtide.work.runs.folder import read_folder  # noqa: PLC0415
         from ebbtide.work.runs.run import check_pods, user_of  # noqa: PLC0415
@@ -105,7 +106,7 @@ class _Session:
         place = namespace_of(api, options["namespace"])
         if name and (job := sessions.find(api, name, place, kind)):
             profile = available_profile(options["profile"], job["metadata"]["namespace"], context)
-            is_own = sessions.owner_of(job) == user_of(api)
+            is_own = owner_of(job) == user_of(api)
             session = cls(api=api, job=job, context=context, profile=profile, is_own=is_own)
             if reason := sessions.earlier_end(job):
                 session.report_end(reason)
@@ -146,9 +147,9 @@ class _Session:
     @property
     def whose(self) -> str:
         """Whose session it is."""
-        from ebbtide.work.runs import sessions  # noqa: PLC0415
+        from ebbtide.work.evidence import owner_of  # noqa: PLC0415
 
-        owner = printable(sessions.owner_of(self.job), one_line=True)
+        owner = printable(owner_of(self.job), one_line=True)
         return "your session" if self.is_own else f"a session of {owner}"
 
     @property

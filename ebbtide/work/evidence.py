@@ -75,6 +75,8 @@ class Cause:
         }
 
 
+USER: Final = "ebbtide.dev/user"
+"""Annotation with the user who created a workload."""
 JOB_UID: Final = "kueue.x-k8s.io/job-uid"
 """The label by which Kueue's Workload names its Job (kueue, pkg/controller/constants, 0.19)."""
 _GATE: Final = "kueue.x-k8s.io/admission"
@@ -101,6 +103,11 @@ class Workloads(tuple[Object, ...]):  # noqa: SLOT001 - cached properties
                     used = text(assigned, "resourceUsage", resource) or "0"
                     held[resource, flavor].append((item, quantities.parse(used)))
         return held
+
+
+def owner_of(job: Object) -> str:
+    """Return the name of the user who created a workload."""
+    return text(job, "metadata", "annotations", USER) or "another user"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

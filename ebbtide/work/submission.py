@@ -15,7 +15,7 @@ from ebbtide.values import clock
 from ebbtide.values.given_command import given_command
 from ebbtide.values.kueue_api import API_PATH
 from ebbtide.work.errors import ClusterError, explained
-from ebbtide.work.evidence import JOB_UID, Evidence
+from ebbtide.work.evidence import JOB_UID, Evidence, owner_of
 from ebbtide.work.kinds import JOB, Kind, kind_of, lost
 from ebbtide.work.progress import Phase, Progress, progress
 
@@ -364,6 +364,7 @@ def follow(
     on_pods: Callable[[Sequence[Object]], Any] | None = None,
     *,
     until_running: bool = False,
+    uid: str = "",
 ) -> tuple[Evidence, Progress]:
     """Follow a workload to its end, or until a pod runs.
 
@@ -375,13 +376,14 @@ def follow(
         on_timeout: called when the API server does not respond.
         on_pods: called with the pods at each snapshot.
         until_running: whether to return once a pod runs.
+        uid: UID of the workload; by default that of the first snapshot.
 
     Returns:
         The last snapshot and its progress.
 
     Raises:
-        ClusterError: the workload does not exist or was deleted, reading it is forbidden, or the API server
-            stays unresponsive.
+        ClusterError: the workload does not exist, was deleted or replaced, reading it is forbidden, or the
+            API server stays unresponsive.
     """
     kind, name = kind_of(api, name, namespace)
     current: Progress | None = None
@@ -399,6 +401,13 @@ def follow(
             on_timeout(explained(error))
         else:
             heard = time.monotonic()
+            uid = uid or text(snapshot.job, "metadata", "uid")
+            if text(snapshot.job, "metadata", "uid") != uid:
+                again = given_command().on_job("follow", name, namespace)
+                raise ClusterError(
+                    f"{kind.name} {name} was replaced by {owner_of(snapshot.job)}, and the one that was "
+                    f"followed is deleted. Follow the new one with: {again}"
+                )
             pause = min(max(_PAUSE, _SHARE * (heard - begun)), _LONGEST_PAUSE)
             current = progress(snapshot, current.disrupted if current else frozenset())
             if on_pods is not None:

@@ -24,7 +24,7 @@ from ebbtide.values import clock
 from ebbtide.values.kueue_api import API_PATH
 from ebbtide.values.pod_requests import node_share, pod_requests
 from ebbtide.work.errors import ClusterError, explained
-from ebbtide.work.evidence import POSITIONS, Evidence, Workloads, is_gated
+from ebbtide.work.evidence import POSITIONS, USER, Evidence, Workloads, is_gated
 from ebbtide.work.kinds import EXPERIMENT, JOB, TRIAL_LABEL, WORKLOADS, Kind, kind_of, lost, trials
 from ebbtide.work.placement import offered
 from ebbtide.work.progress import Phase, Progress, progress
@@ -148,8 +148,6 @@ class PodHistory:
 
 VERSION: Final = "ebbtide.dev/jobs/v1"
 """Version of the document of `ebbtide jobs --format json`."""
-USER: Final = "ebbtide.dev/user"
-"""Annotation with the user who created a workload."""
 _CREATED: Final = "Created pod: "
 """Message of the Job controller's event for a new pod (Kubernetes 1.36, pkg/controller, RealPodControl)."""
 

@@ -17,6 +17,7 @@ from ebbtide.values.given_command import given_command
 from ebbtide.values.user_files import parse_json
 from ebbtide.work.arguments import LABEL_LENGTH
 from ebbtide.work.errors import ClusterError, Problems, WorkloadError, explained
+from ebbtide.work.evidence import USER
 from ebbtide.work.jobs import job
 from ebbtide.work.placement import queue_of, sidecars_of
 from ebbtide.work.runs.code import (
@@ -30,7 +31,6 @@ from ebbtide.work.runs.code import (
     with_directory,
 )
 from ebbtide.work.runs.folder import Folder, application, name_of
-from ebbtide.work.runs.listing import USER
 from ebbtide.work.secrets import check_text
 from ebbtide.work.submission import dry_run, path_of
 from ebbtide.work.tasks import CodeIn, Sidecar, Task

@@ -26,7 +26,6 @@ from ebbtide.work.kinds import JOB
 from ebbtide.work.progress import Progress, failure_text
 from ebbtide.work.runs.code import DIRECTORY
 from ebbtide.work.runs.folder import Folder
-from ebbtide.work.runs.listing import USER
 from ebbtide.work.runs.run import COMMAND, objects_of, parameters_of
 from ebbtide.work.submission import follow
 
@@ -190,11 +189,6 @@ def wait_until_running(
             f"Job {name} in namespace {namespace} ended before its pod could be used: {reason}"
         )
     return running[0]
-
-
-def owner_of(job: Object) -> str:
-    """Return the name of the user who created a session."""
-    return text(job, "metadata", "annotations", USER) or "another user"
 
 
 @contextmanager

@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ebbtide.cli.follow_progress import narration
+from ebbtide.cli.follow_progress import ProgressLines, narration
+from ebbtide.cli.run import confirm_end
 from ebbtide.clients.kubernetes import JSON, Api, ApiError
-from ebbtide.text import install_command
+from ebbtide.text import command_line, install_command
 from ebbtide.work import submission
-from ebbtide.work.errors import ClusterError
-from ebbtide.work.progress import Progress, progress_line
+from ebbtide.work.errors import ClusterError, WorkloadError
+from ebbtide.work.evidence import USER
+from ebbtide.work.progress import Phase, Progress, progress_line
 from tests.repository import ROOT
 from tests.unit.work.clusters import DEV
 from tests.unit.work.recorded import NO_NODE, condition, job, pod, unscheduled
@@ -118,7 +120,7 @@ class _FakeApi(Api):
     def get(self, path: str, *, accept: str = JSON, **query: str) -> dict[str, Any]:  # noqa: ARG002 - as its base
         """A Job, or its pods."""
         if path.endswith("/pods"):
-            assert query["labelSelector"] == "batch.kubernetes.io/controller-uid=j"
+            assert query["labelSelector"].startswith("batch.kubernetes.io/controller-uid=")
             return {"items": self._pods}
         if path.endswith("/events"):
             raise ApiError(403, "you may not")
@@ -198,6 +200,48 @@ def test_a_job_that_is_deleted_meanwhile() -> None:
     """A Job that is deleted while it is followed has no result."""
     with pytest.raises(ClusterError, match="was deleted before its end was observed"):
         _followed((job(active=1),), ApiError(404, 'jobs.batch "train" not found'))
+
+
+@pytest.mark.usefixtures("slept")
+def test_a_job_that_is_replaced_meanwhile() -> None:
+    """Another Job of its name is not followed: the message has whose it is, and how to follow it."""
+    metadata = {**_DONE["metadata"], "uid": "k", "annotations": {USER: "bert"}}
+    again = command_line("follow", "train", "-n", "vision")
+    with pytest.raises(ClusterError, match=rf"Job train was replaced by bert, .* with: {again}$"):
+        _followed((job(active=1),), ({**_DONE, "metadata": metadata},))
+
+
+def test_the_end_comes_after_the_last_lines() -> None:
+    """What is left of the log is read before the end is shown."""
+    shown: list[str] = []
+    lines = ProgressLines(
+        _FakeApi(), "train", "vision", None, shown.append, before_end=lambda: shown.append("the last line")
+    )
+    for phase in (Phase.RUNNING, Phase.COMPLETED):
+        lines(Progress(phase=phase, reason=""))
+    assert shown == ["running", "the last line", "completed"]
+
+
+@pytest.mark.parametrize(
+    ("owner", "conditions", "message"),
+    [
+        ("anna", (), "^Nothing was changed: Job train .* is that of anna, .* no terminal"),
+        ("bert", (), ""),
+        ("anna", (condition("Failed"),), ""),
+    ],
+)
+def test_a_running_job_of_another_is_not_replaced_unasked(
+    capsys: pytest.CaptureFixture[str], owner: str, conditions: tuple[Any, ...], message: str
+) -> None:
+    """It is told whose running Job ends; one that has ended is nobody's loss."""
+    earlier = job(conditions=conditions, active=1)
+    earlier["metadata"]["annotations"] = {USER: owner}
+    if message:
+        with pytest.raises(WorkloadError, match=message):
+            confirm_end(earlier, "bert", "vision", is_document=False)
+        return
+    confirm_end(earlier, "bert", "vision", is_document=False)
+    assert ("and is yours: it is ended and replaced." in capsys.readouterr().out) is (conditions == ())
 
 
 def test_a_terminal_has_one_line() -> None:
