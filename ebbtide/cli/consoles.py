@@ -112,7 +112,14 @@ def console(stream: IO[str], *, plain: bool = False) -> "Console":
     force = False if plain else None
     if not stream.isatty():
         stream = cast("IO[str]", _Trimmed(stream))
-    return _console_class()(file=stream, width=width, force_terminal=force, highlight=False, emoji=False)
+    return _console_class()(
+        file=stream,
+        width=width,
+        force_terminal=force,
+        color_system=None if os.environ.get("NO_COLOR") else "auto",  # without one, no bold either
+        highlight=False,
+        emoji=False,
+    )
 
 
 @contextmanager

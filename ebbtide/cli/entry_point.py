@@ -109,7 +109,8 @@ EXAMPLES: Final[Mapping[str, str]] = {
 
 def epilog(command: str) -> str:
     """Return the last paragraph of a command's help: its example, with line breaks kept."""
-    return f"\b\nExample:\n  {command_line()} {EXAMPLES[command]}"
+    name = command_line()
+    return f"\b\nExample:\n  {'ebbtide' if name.startswith('/') else name} {EXAMPLES[command]}"
 
 
 _P = ParamSpec("_P")

@@ -147,7 +147,8 @@ def _table(
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
     for column in ("NAME", "STATE", "ON", "TRIES", "LOST", "RAN", "COST", "USER"):
         right = column in {"TRIES", "LOST", "RAN", "COST"}
-        table.add_column(column, justify="right" if right else "left", overflow="fold")
+        may_break = column in {"NAME", "ON", "USER"}
+        table.add_column(column, justify="right" if right else "left", overflow="fold", no_wrap=not may_break)
     shown = rows if ended else _first(rows)
     for row in shown:
         seconds = row.running_seconds(now)

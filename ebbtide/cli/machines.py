@@ -153,7 +153,8 @@ def _show_carbon(offers: "list[MachineOffer]") -> None:
     for heading in ("CARBON-FREE", "G/KWH", "$/H", "SPOT $/H"):
         table.add_column(heading, justify="right")
     table.add_column("MACHINE")
-    for offer in offers:
+    unpriced = [offer.region for offer in offers if not (offer.on_demand or offer.spot)]
+    for offer in (offer for offer in offers if offer.region not in unpriced):
         region = carbon()[offer.region]
         table.add_row(
             offer.region,
@@ -161,10 +162,13 @@ def _show_carbon(offers: "list[MachineOffer]") -> None:
             f"{region.grid_g_per_kwh:.0f}",
             _dollars(offer.on_demand),
             _dollars(offer.spot),
-            offer.machine if offer.on_demand else "",
+            offer.machine,
         )
     output = console(sys.stdout)
-    output.print(table)
+    if table.row_count:
+        output.print(table)
+    if unpriced:
+        output.print(f"\nWithout a known price, the cleanest grid first: {', '.join(unpriced)}.")
     (year,) = {region.as_of for region in carbon().values()}
     output.print(f"\nCarbon-free share of Google's power, and grams of CO2 of the grid, in {year}.")
 

@@ -234,10 +234,19 @@ def tables(status: Status) -> RenderableType:
     )
 
 
+_WHOLE: Final = {"CAPACITY", "STATE", "OLDEST", "FOR"}
+"""Columns of few words, which a narrow terminal does not break; names break."""
+
+
 def _table(*columns: str, right: Sequence[str] = ()) -> Table:
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
     for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        table.add_column(
+            column,
+            justify="right" if column in right else "left",
+            overflow="fold",
+            no_wrap=column in right or column in _WHOLE,
+        )
     return table
 
 

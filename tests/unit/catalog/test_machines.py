@@ -122,8 +122,12 @@ def test_regions_by_carbon() -> None:
     grids = [offer["carbon"]["grid_g_per_kwh"] for offer in offers]
     assert grids == sorted(grids)
     assert {offer["accelerator"] for offer in offers} == {"nvidia-tesla-t4"}
-    regions = [line.split()[0] for line in text.splitlines()[1 : len(offers) + 1]]
-    assert regions == [offer["region"] for offer in offers]
+    priced = [offer["region"] for offer in offers if offer["on_demand"] or offer["spot"]]
+    regions = [line.split()[0] for line in text.partition("\n\n")[0].splitlines()[1:]]
+    assert regions == priced
+    assert "?" not in text
+    named = " ".join(text.split()).partition("grid first: ")[2].partition(".")[0].split(", ")
+    assert named == [offer["region"] for offer in offers if offer["region"] not in priced]
     assert max(map(len, text.splitlines())) <= 80
     (central,) = [offer for offer in offers if offer["region"] == "us-central1"]
     assert central["carbon"] == {"carbon_free": 0.88, "grid_g_per_kwh": 431.95, "as_of": "2025"}

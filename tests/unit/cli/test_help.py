@@ -71,6 +71,12 @@ def test_help_ends_with_an_example(command: str) -> None:
     )
 
 
+def test_an_example_has_no_path_of_this_machine(tmp_path: Path) -> None:
+    """Outside of the environment's directory, the example's command is the bare name."""
+    shown = _run("preview", "--help", cwd=tmp_path, PYTHONPATH=str(ROOT))
+    assert "Example:\n    ebbtide preview dev" in shown
+
+
 def test_examples_run(tmp_path: Path) -> None:
     """Every example that needs no cluster runs as it is printed, one after the other."""
     for name in ("__main__.py", "Pulumi.yaml", "Pulumi.dev.yaml", "components"):

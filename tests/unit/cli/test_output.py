@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.text import Text
 
 from ebbtide.cli.consoles import console, say, screen, write
 from ebbtide.text import printable
@@ -132,3 +133,14 @@ def test_a_file_of_text(tmp_path: Path) -> None:
         output.print("a", style="bold")
         assert not (tmp_path / "out.txt").exists()
     assert (tmp_path / "out.txt").read_text() == "a\n"
+
+
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_no_color_is_no_bold_either(no_color: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With NO_COLOR, a terminal gets plain text."""
+    monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setenv("TERM", "xterm")
+    stream = io.StringIO()
+    stream.isatty = lambda: True  # type: ignore[method-assign]
+    console(stream).print(Text("words", style="bold"))
+    assert ("\x1b[" in stream.getvalue()) == (not no_color)

@@ -214,3 +214,14 @@ def test_hash_seeds() -> None:
         assert done.returncode == 0, done.stderr
         outputs.append(done.stdout.splitlines())
     assert outputs[0] == outputs[1] == outputs[2]
+
+
+def test_sources_have_their_code_marked() -> None:
+    """A command in the source of a rule is code on the page, without backticks."""
+    review = review_of(dev())
+    (first, *others) = review.findings
+    source = "the earlier version, with `ebbtide review --against`"
+    page = render(
+        review.model_copy(update={"findings": (first.model_copy(update={"source": source}), *others)})
+    )
+    assert "with <code>ebbtide review --against</code>" in page
