@@ -436,7 +436,11 @@ def security() -> str:
     parts += ["## Attempts", _ATTEMPTS]
     for section, rows in groupby(attempts(), key=lambda attempt: attempt.section):
         cells = [(row.identity.title, row.attempt, row.outcome) for row in rows]
-        parts += [f"### {section}", _table(("who", "attempt", "outcome"), cells)]
+        if len({who for who, _, _ in cells}) == 1:
+            table = _table((f"{cells[0][0]} tries to", "outcome"), [cell[1:] for cell in cells])
+        else:
+            table = _table(("who", "attempt", "outcome"), cells)
+        parts += [f"### {section}", table]
     parts += ["## Commands", _COMMANDS]
     powers = [(f"`{item.subject}`", item.power, f"`{item.scope}`", item.why) for item in reasons()]
     absent = ", ".join(sorted(POWERS.keys() - {item.power for item in reasons()}))

@@ -311,10 +311,16 @@ def limit_range(flavors: Sequence[Flavor], team: Team) -> dict[str, Any] | None:
     )
 
 
+_NODE_PORTS = 100
+"""Ports of nodes that the load balancers of a team take at most."""
+
+
 def nothing_left_behind(team: Team) -> dict[str, Any]:
     """Return the quota that admits no claim but the declared one, and no load balancer unless declared: after
-    the cluster's deletion, the cloud would keep and bill their disks and addresses."""
+    the cluster's deletion, the cloud would keep and bill their disks and addresses. Load balancers also take
+    ports of nodes, of which all Services of the cluster share 2,768 (Kubernetes docs, Service, 2026)."""
     hard = {"persistentvolumeclaims": "1" if team.volume is not None else "0"}
+    hard["services.nodeports"] = str(_NODE_PORTS if team.load_balancers else 0)
     if not team.load_balancers:
         hard["services.loadbalancers"] = "0"
     return obj(

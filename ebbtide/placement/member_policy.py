@@ -9,10 +9,20 @@ from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster
 from ebbtide.declaration.model.labels_and_taints import SYSTEM_ONLY
 from ebbtide.declaration.model.physical_names import SUBDOMAIN, fitting
 from ebbtide.declaration.model.pool import Taint
-from ebbtide.declaration.model.tenancy import Team
+from ebbtide.declaration.model.tenancy import Limits, Team
 from ebbtide.placement.derive import BUCKET_DRIVERS
-from ebbtide.placement.profile import QUEUE_LABEL
-from ebbtide.placement.profile_sources import CONFIG_MAP
+from ebbtide.placement.owner_policy import (
+    KUBERNETES,
+    LONGEST_GRACE,
+    STEPS,
+    administrator,
+    guarded_maps,
+    is_user,
+    labels_of,
+    owners,
+    policy_name,
+)
+from ebbtide.placement.profile import OWNER_LABEL, QUEUE_LABEL
 from ebbtide.placement.queue_objects import QUEUES_LABEL
 from ebbtide.placement.queue_policy import (
     CONTROLLER,
@@ -24,7 +34,6 @@ from ebbtide.placement.queue_policy import (
     assembled,
     binding,
     listed,
-    named,
     quoted,
     tolerates,
 )
@@ -38,25 +47,17 @@ LOAD_BALANCERS_LABEL: Final = "ebbtide.dev/load-balancers"
 PODS_LABEL: Final = "ebbtide.dev/pods"
 """Label of a namespace with the maximum number of its pods, as in its quota."""
 
-OWNER_LABEL: Final = "ebbtide.dev/owner"
-"""Label of work with its user, as a label's value (`ebbtide.work.runs.run`); the record of costs
-reads it."""
-
 _WORK_LABELS: Final = ("jobset.sigs.k8s.io/jobset-name", "workflows.argoproj.io/workflow")
 """Labels of pods with the work that they belong to, which its controller sets; the record of costs reads
 them."""
-_JOB_LABEL: Final = "batch.kubernetes.io/job-name"
-"""The same of a Job's pods. The API server sets it in a Job's template."""
+_JOB_LABELS: Final = ("batch.kubernetes.io/job-name", "job-name")
+_UID_LABELS: Final = ("batch.kubernetes.io/controller-uid", "controller-uid")
+"""The same of a Job's pods, with its name, which Services select, and with its UID, by which the Job adopts
+pods. The API server sets them in a Job's template."""
 
-_ANNOTATIONS: Final = 64 * 1024
-"""Maximum bytes of a pod's annotations. Kubernetes admits 256 KiB, and a Job repeats them in each pod."""
-
-_LONG_NAME: Final = 50
-"""Length of a label from which on the user's name may have been cut, after 63 characters."""
-
-_STEPS_ACCOUNT: Final = f"system:serviceaccount:{PIPELINES_NAMESPACE}:argo"
-"""Account of the controller that creates the steps of Kubeflow Pipelines, and their drivers and importers,
-which cannot be placed (kubeflow/pipelines 2.17.0, argocompiler)."""
+_POD_BYTES: Final = 1024**3
+"""Maximum bytes of all pods of a namespace: their number times the size of one. etcd suggests 8 GiB for all
+of a cluster's objects (etcd docs, limits, 2026)."""
 
 _PIPELINE_IMAGES: Final = ("ghcr.io/kubeflow/", "gcr.io/ml-pipeline/")
 """Prefixes of the images of Kubeflow Pipelines (2.17.0, and before 2.4)."""
@@ -71,11 +72,8 @@ _UNPLACEABLE: Final = " || ".join(
 """CEL condition of the container of a pod of Argo that runs no user's code: a driver, or an importer of an
 artifact. Argo precedes the command with its own (Argo Workflows 4.0.5, emissary executor)."""
 
-_STEPS: Final = f"request.userInfo.username == {quoted(_STEPS_ACCOUNT)}"
-"""CEL condition of the pods of Kubeflow Pipelines: steps, drivers and importers."""
-
 _DRIVES: Final = (
-    f"{_STEPS} && "
+    f"{STEPS} && "
     f"variables.containers.all(c, c.name in ['init', 'wait'] || (c.name == 'main' && ({_UNPLACEABLE})))"
 )
 """CEL condition of the pods of Kubeflow Pipelines that cannot be placed. Argo's own containers are `init` and
@@ -108,12 +106,6 @@ HIGHEST_PRIORITY: Final = 1_000_000_000
 """The highest value of a priority class besides those of Kubernetes (Kubernetes docs,
 pod-priority-preemption, 2026)."""
 
-_KUBERNETES: Final = (
-    "request.userInfo.username == 'system:kube-controller-manager' || "
-    "request.userInfo.username.startsWith('system:serviceaccount:kube-system:')"
-)
-"""Kubernetes' own controllers, whose accounts depend on the cloud."""
-
 _OWNERS: Final = (
     ("Pod", ("Job", "ReplicaSet", "StatefulSet", "DaemonSet")),
     ("ReplicaSet", ("Deployment",)),
@@ -131,16 +123,6 @@ def limits_members(cluster: Cluster, team: Team) -> bool:
         or cluster.requires_queue(team)
         or (team.namespace_name == PIPELINES_NAMESPACE and cluster.addons.installed_pipelines is not None)
     )
-
-
-def _name(cluster: Cluster) -> str:
-    """Return the name of the policy and its binding; two stacks may declare teams of one existing cluster."""
-    return fitting(f"ebbtide-members-{cluster.name}", SUBDOMAIN)
-
-
-def _profile_name(cluster: Cluster) -> str:
-    """Return the name of the policy on the placement profile, and of its binding."""
-    return fitting(f"ebbtide-profile-{cluster.name}", SUBDOMAIN)
 
 
 def controllers_priority(cluster: Cluster) -> str:
@@ -190,25 +172,12 @@ def _selects_other_nodes(cluster: Cluster) -> str:
     )
 
 
-def _labelled(item: str) -> str:
-    """Return the CEL list of the labels of an object, of the Jobs of a CronJob, and of the pods of its
-    template."""
-    of = "has({0}.labels) ? {0}.labels : {{}}"
-    jobs = f"{item}.spec.jobTemplate"
-    template = POD_VARIABLES["template"].replace("dyn(object)", item)
-    return (
-        f"[{of.format(f'{item}.metadata')}] + "
-        f"(has({jobs}) ? [{jobs}, {template}] : [{template}])"
-        f".filter(t, has(t.metadata)).map(t, {of.format('t.metadata')})"
-    )
-
-
 def _checked_with_owner() -> str:
     owned = " || ".join(
         f"(object.kind == {quoted(kind)} && o.kind in {listed(owners)})" for kind, owners in _OWNERS
     )
     return (
-        f"({_KUBERNETES}) && "
+        f"({KUBERNETES}) && "
         "has(dyn(object).metadata.ownerReferences) && dyn(object).metadata.ownerReferences.exists(o, "
         f"has(o.controller) && o.controller && ({owned}))"
     )
@@ -220,7 +189,7 @@ def _variables(cluster: Cluster) -> dict[str, str]:
         harmless.append(f"(has(v.csi) && v.csi.driver in {listed(drivers)})")
     enforced = "'pod-security.kubernetes.io/enforce'"
     nodes = ", ".join(f"{quoted(key)}: {quoted(value)}" for key, value in _open_nodes(cluster).items())
-    claims = listed((OWNER_LABEL, _JOB_LABEL, *_WORK_LABELS))
+    claims = listed((OWNER_LABEL, *_JOB_LABELS, *_UID_LABELS, *_WORK_LABELS))
     return {
         **POD_VARIABLES,
         "labels": "has(namespaceObject.metadata.labels) ? namespaceObject.metadata.labels : {}",
@@ -242,19 +211,16 @@ def _variables(cluster: Cluster) -> dict[str, str]:
         **({"nodes": f"{{{nodes}}}"} if nodes else {}),
         "annotations": "has(variables.template.metadata) && has(variables.template.metadata.annotations) "
         "? variables.template.metadata.annotations : {}",
-        "labelled": _labelled("dyn(object)"),
-        "before": f"request.operation == 'CREATE' ? [] : {_labelled('dyn(oldObject)')}",
+        "bytes": "size(bytes('%s %s'.format([variables.annotations, variables.pod])))",
+        "most": f"{_POD_BYTES} / ({quoted(PODS_LABEL)} in variables.labels "
+        f"? int(variables.labels[{quoted(PODS_LABEL)}]) : {Limits().pods})",
+        "labelled": labels_of("dyn(object)"),
+        "before": f"request.operation == 'CREATE' ? [] : {labels_of('dyn(oldObject)')}",
         # An update of an object of another user keeps its labels.
         "claims": f"{claims}.filter(k, variables.labelled.exists(l, k in l && "
         "!variables.before.exists(b, k in b && b[k] == l[k])))",
-        **_administrator(cluster),
+        **administrator(cluster),
     }
-
-
-def _administrator(cluster: Cluster) -> dict[str, str]:
-    """Return the variable that is true for users who could change the policy."""
-    policies = "authorizer.group('admissionregistration.k8s.io').resource('validatingadmissionpolicies')"
-    return {"administrator": f"{policies}.name({quoted(_name(cluster))}).check('update').allowed()"}
 
 
 def _pod_checks(cluster: Cluster) -> Iterator[tuple[str, str]]:
@@ -305,7 +271,7 @@ def _pod_checks(cluster: Cluster) -> Iterator[tuple[str, str]]:
         yield (
             (
                 "!(object.kind in ['Pod', 'Job', 'CronJob']) || variables.held || "
-                f"({_STEPS if is_open else _DRIVES}) || {_selects_other_nodes(cluster)}"
+                f"({STEPS if is_open else _DRIVES}) || {_selects_other_nodes(cluster)}"
             ),
             (
                 "'could run on the system pool, which is for the pods of the cluster and counts towards no "
@@ -316,37 +282,28 @@ def _pod_checks(cluster: Cluster) -> Iterator[tuple[str, str]]:
 
 
 def _claim_checks() -> Iterator[tuple[str, str]]:
-    """Yield the checks of what a pod says of itself in the record of costs.
-
-    The owner's label is the user's name, whose other characters are replaced (`ebbtide.work.runs.run`).
-    A long name is cut, so that only its beginning is compared.
-    """
-    owner = f"l[{quoted(OWNER_LABEL)}]"
-    name = (
-        f"'^[^A-Za-z0-9]*' + {owner}.replace('.', '[.]').replace('-', '[^A-Za-z0-9._]+') + "
-        f"(size({owner}) < {_LONG_NAME} ? '[^A-Za-z0-9]*$' : '')"
-    )
+    """Yield the checks of what a pod says of itself in the record of costs."""
     yield (
         (
             f"!({quoted(OWNER_LABEL)} in variables.claims) || variables.labelled.all(l, "
-            f"!({quoted(OWNER_LABEL)} in l) || request.userInfo.username.matches({name}))"
+            f"!({quoted(OWNER_LABEL)} in l) || {is_user('l')})"
         ),
         (
             f"'has the label {OWNER_LABEL} of another user than ' + request.userInfo.username + ', who "
             "would be charged in the record of costs: omit the label'"
         ),
     )
-    job = quoted(_JOB_LABEL)
+    own = f"k in {listed(_JOB_LABELS)} ? dyn(object).metadata.name : dyn(object).metadata.uid"
     yield (
         (
-            f"({CONTROLLER}) || {_STEPS} || "
-            f"!variables.claims.exists(k, k in {listed(_WORK_LABELS)} || (k == {job} && "
-            f"!variables.labelled.all(l, !({job} in l) || "
-            f"(object.kind == 'Job' && l[{job}] == dyn(object).metadata.name))))"
+            f"({CONTROLLER}) || {STEPS} || "
+            f"!variables.claims.exists(k, k in {listed(_WORK_LABELS)} || "
+            f"(k in {listed((*_JOB_LABELS, *_UID_LABELS))} && !variables.labelled.all(l, !(k in l) || "
+            f"(object.kind == 'Job' && l[k] == ({own})))))"
         ),
         (
-            "'has a label that its controller sets, and would count as part of other work in the record of "
-            f"costs: omit {', '.join((_JOB_LABEL, *_WORK_LABELS))}'"
+            "'has a label that its controller sets, and would count as part of other work: omit "
+            f"{', '.join((*_JOB_LABELS, *_UID_LABELS, *_WORK_LABELS))}'"
         ),
     )
 
@@ -366,14 +323,23 @@ def _size_checks() -> Iterator[tuple[str, str]]:
         ),
     )
     yield (
+        "variables.bytes <= variables.most",
         (
-            "variables.annotations.map(k, size(k) + size(string(variables.annotations[k]))).sum() <= "
-            f"{_ANNOTATIONS}"
+            "'has ' + string(variables.bytes) + ' bytes in each pod, and its namespace admits ' + "
+            "string(variables.most) + ': write large texts to a ConfigMap or a bucket, or ask for a lower "
+            "limits.pods in the declaration of the team'"
         ),
-        quoted(
-            f"has more than {_ANNOTATIONS // 1024} KiB of annotations in each pod: write large texts to a "
-            "ConfigMap or a bucket"
+    )
+    yield (
+        (
+            "!has(variables.pod.terminationGracePeriodSeconds) || "
+            f"variables.pod.terminationGracePeriodSeconds <= {LONGEST_GRACE}"
         ),
+        quoted(f"takes more than {LONGEST_GRACE} seconds to terminate: lower terminationGracePeriodSeconds"),
+    )
+    yield (
+        "!has(variables.job.spec.manualSelector) || !variables.job.spec.manualSelector",
+        quoted("may adopt pods of other work by its selector: omit manualSelector and selector"),
     )
 
 
@@ -383,6 +349,13 @@ _SERVICE_CHECKS: Final = (
         (
             "'has external IPs, and would receive the traffic of every pod of the cluster to these addresses "
             "(CVE-2020-8554): omit externalIPs'"
+        ),
+    ),
+    (
+        "dyn(object).spec.type != 'NodePort' || variables.loadBalancers",
+        (
+            "'is of type NodePort, which takes a port of the few that all Services of the cluster share: use "
+            "`kubectl port-forward`, or ask for loadBalancers in the declaration of the team'"
         ),
     ),
     (
@@ -410,31 +383,6 @@ def _validations(cluster: Cluster) -> list[Manifest]:
     ]
 
 
-def _profile_policy(cluster: Cluster) -> Manifest:
-    """Return the policy on the placement profile: the commands of every member of the team follow it, such as
-    the registry that code is pushed to. Kubernetes' controllers delete it with its namespace."""
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
-    rule |= {"resourceNames": [CONFIG_MAP], "operations": ["CREATE", "UPDATE", "DELETE"]}
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": _profile_name(cluster)},
-        "spec": {
-            "failurePolicy": "Fail",
-            "matchConstraints": {"resourceRules": [rule]},
-            "variables": named(_administrator(cluster)),
-            "validations": [
-                {
-                    "expression": f"{_KUBERNETES} || variables.administrator",
-                    "message": "is the placement profile, which the commands of all members follow: write "
-                    "another one to a file, and set EBBTIDE_PROFILE to its path",
-                    "reason": "Forbidden",
-                }
-            ],
-        },
-    }
-
-
 def objects(cluster: Cluster) -> Mapping[str, tuple[Manifest, Manifest]]:
     """Return the ValidatingAdmissionPolicies of a complete declaration, each with its binding, by what they
     are on; empty if it has no tenant whose members or steps create workloads.
@@ -442,9 +390,9 @@ def objects(cluster: Cluster) -> Mapping[str, tuple[Manifest, Manifest]]:
     Refused are volumes of types that find storage by its name or address, such as the NFS share of another
     team; Services with external IPs or of type LoadBalancer; pods on the system pool or with the priorities
     of its pods: Kueue's webhooks fail closed, so that no pod of any team starts while Kueue has no node, and
-    the pool would grow beyond every quota; labels of other users and their work; more pods than the
-    namespace admits; and changes of the placement profile. A namespace whose pods may be privileged is
-    exempt from the checks of pods: they can become root on a node.
+    the pool would grow beyond every quota; labels of other users and their work; more or larger pods than
+    the namespace admits; and changes of what belongs to others (`owner_policy`). A namespace whose pods may
+    be privileged is exempt from the checks of pods: they can become root on a node.
 
     Requests of administrators, who could change the policy, are admitted, as are the pods of their
     DaemonSets and Deployments. Sources: Kubernetes docs, ValidatingAdmissionPolicy v1 (stable since 1.30),
@@ -452,10 +400,19 @@ def objects(cluster: Cluster) -> Mapping[str, tuple[Manifest, Manifest]]:
     """
     if not any(limits_members(cluster, team) for team in cluster.tenants):
         return {}
-    name, variables, validations = _name(cluster), _variables(cluster), _validations(cluster)
-    profile, condition = _profile_policy(cluster), f"!({_checked_with_owner()})"
-    policy = assembled(name, _RULES, {"not-checked-with-its-owner": condition}, variables, validations)
+    condition = f"!({_checked_with_owner()})"
+    policies = {
+        "members": assembled(
+            policy_name(cluster, "members"),
+            _RULES,
+            {"not-checked-with-its-owner": condition},
+            _variables(cluster),
+            _validations(cluster),
+        ),
+        "profile": guarded_maps(cluster),
+        "owners": owners(cluster),
+    }
     return {
-        "members": (policy, binding(name, MEMBERS_LABEL)),
-        "profile": (profile, binding(_profile_name(cluster), MEMBERS_LABEL)),
+        subject: (policy, binding(policy_name(cluster, subject), MEMBERS_LABEL))
+        for subject, policy in policies.items()
     }

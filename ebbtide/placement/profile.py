@@ -32,6 +32,18 @@ _ARCHITECTURE = "kubernetes.io/arch"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 """Annotation of pods that says whether the cluster autoscaler may evict them to remove their node."""
 
+OWNER_LABEL = "ebbtide.dev/owner"
+"""Label of work and its objects with their user, as a label's value (`ebbtide.work.runs.run`); the record of
+costs reads it, and policies keep other members off them."""
+
+CREATED_FOR = "ebbtide.dev/created-for"
+"""Label with a Job's name on a ConfigMap or a Service that the Job does not own yet: a later creation deletes
+those of an interrupted one."""
+
+MAX_RUN_ANNOTATION = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
+"""Annotation with the requested lifetime of nodes, which Kueue copies to the ProvisioningRequest (Kueue docs,
+provisioning, 0.19)."""
+
 UNCONFIGURED = "unconfigured"
 UNKNOWN = "unknown"
 

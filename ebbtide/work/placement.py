@@ -7,7 +7,13 @@ from typing import Any, Final
 
 from ebbtide.clients.kubernetes.objects import part, parts
 from ebbtide.placement import PoolProfile, Profile, ProfileError, QueueProfile
-from ebbtide.placement.profile import PRIORITY_LABEL, QUEUE_LABEL, SAFE_TO_EVICT, GpuDirectProfile
+from ebbtide.placement.profile import (
+    MAX_RUN_ANNOTATION,
+    PRIORITY_LABEL,
+    QUEUE_LABEL,
+    SAFE_TO_EVICT,
+    GpuDirectProfile,
+)
 from ebbtide.text import several
 from ebbtide.values import durations, quantities
 from ebbtide.values.pod_requests import pod_requests
@@ -16,8 +22,6 @@ from ebbtide.work.errors import Problems, WorkloadError
 from ebbtide.work.tasks import Sidecar, Task, check_shared_memory
 from ebbtide.work.volumes import Mount, mounts_of
 
-MAX_RUN_ANNOTATION: Final = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
-"""Kueue copies it to the ProvisioningRequest (kueue docs, provisioning, 0.19)."""
 _QUEUED: Final = "queued"
 BUCKET_MOUNTED: Final = {"gke-gcsfuse/volumes": "true"}
 """Annotation of pods that mount a bucket on GKE, without which the mount never becomes ready."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from ebbtide.clients.kubernetes import METADATA, Api, ApiError
 from ebbtide.clients.kubernetes.objects import Object, text, waits
+from ebbtide.placement.profile import CREATED_FOR, OWNER_LABEL
 from ebbtide.text import and_list
 from ebbtide.values import clock
 from ebbtide.values.given_command import given_command
@@ -22,8 +23,6 @@ from ebbtide.work.progress import Phase, Progress, progress
 REQUEST: Final = "ebbtide.dev/request"
 """Annotation with the id of the request that created a Job and its dependents: an object of its name without
 it is another's."""
-CREATED_FOR: Final = "ebbtide.dev/created-for"
-"""Label with the Job's name on a dependent that the Job does not own yet."""
 _CREATION: Final = timedelta(minutes=15)
 """Maximum time between a dependent and its Job, with repeated requests."""
 _PATIENCE: Final = 120.0
@@ -66,8 +65,8 @@ def submit(api: Api, manifest: Object, *dependents: Object, earlier: Object | No
     if earlier is None:
         dry_run(api, namespace, manifest, *dependents)
     name, request = manifest["metadata"]["name"], secrets.token_hex(8)
-    maps = [_marked(item, request, name) for item in dependents if item["kind"] == "ConfigMap"]
-    others = [_marked(item, request, name) for item in dependents if item["kind"] != "ConfigMap"]
+    maps = [_marked(item, request, manifest) for item in dependents if item["kind"] == "ConfigMap"]
+    others = [_marked(item, request, manifest) for item in dependents if item["kind"] != "ConfigMap"]
     job = _marked(manifest, request)
     attempted: list[Object] = []
 
@@ -202,12 +201,14 @@ def _path_of_object(manifest: Object, namespace: str) -> str:
     return f"{path_of(manifest, namespace)}/{manifest['metadata']['name']}"
 
 
-def _marked(manifest: Object, request: str, created_for: str = "") -> Object:
-    """Return an object with the id of its request, and a dependent with the name of its Job."""
+def _marked(manifest: Object, request: str, job: Object | None = None) -> Object:
+    """Return an object with the id of its request, and a dependent with the name and the user of its Job."""
     metadata: Object = manifest["metadata"]
     marked: Object = {**metadata, "annotations": {**(metadata.get("annotations") or {}), REQUEST: request}}
-    if created_for:
-        marked["labels"] = {**(metadata.get("labels") or {}), CREATED_FOR: created_for}
+    if job is not None:
+        user = text(job, "metadata", "labels", OWNER_LABEL)
+        labels = {CREATED_FOR: job["metadata"]["name"], **({OWNER_LABEL: user} if user else {})}
+        marked["labels"] = {**(metadata.get("labels") or {}), **labels}
     return {**manifest, "metadata": marked}
 
 

@@ -135,7 +135,8 @@ class Limits(Declared):
     those of add-ons. The sum of all teams determines Kueue's memory: 40 KiB for each Job are requested on the
     system pool, and 190 KiB may be used."""
     pods: Positive = 5000
-    """Maximum number of pods that have not ended, and of those that one Job runs at once."""
+    """Maximum number of pods that have not ended, and of those that one Job runs at once. As many of them
+    have at most 1 GiB of etcd: with the default, 214 kB each."""
     experiments: Positive = 20
     """Maximum number of Katib's experiments that run at once. Each has a pod on the system pool."""
     objects: Positive = 500
@@ -182,10 +183,10 @@ class Team(Declared):
     """Let members create pods besides Jobs, for example for a shell. On a queue's pools, pods must name a
     queue like all other work."""
     load_balancers: bool = False
-    """Let members create Services of type LoadBalancer, and admit clients from outside of the cluster to the
-    team's pods. With `externalTrafficPolicy: Local`, a Service keeps the client's address, by which it is
-    admitted. The cloud bills the addresses, which are public unless an annotation makes them internal;
-    `ebbtide destroy` deletes them."""
+    """Let members create Services of type LoadBalancer and NodePort, with at most 100 ports of nodes, and
+    admit clients from outside of the cluster to the team's pods. With `externalTrafficPolicy: Local`, a
+    Service keeps the client's address, by which it is admitted. The cloud bills the addresses, which are
+    public unless an annotation makes them internal; `ebbtide destroy` deletes them."""
     limits: Limits | None = None
     """Limits of the objects in the namespace. Default: `{}`; none in an existing namespace."""
     weight: Positive = 1

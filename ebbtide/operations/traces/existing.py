@@ -11,11 +11,10 @@ from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import Object, condition, end_condition, part, parts, text
 from ebbtide.in_pods.cost_recorder import OWNER_LABEL
 from ebbtide.placement import Profile
-from ebbtide.placement.profile import PRIORITY_LABEL, QUEUE_LABEL, SAFE_TO_EVICT
+from ebbtide.placement.profile import MAX_RUN_ANNOTATION, PRIORITY_LABEL, QUEUE_LABEL, SAFE_TO_EVICT
 from ebbtide.values.kueue_api import API_PATH
 from ebbtide.values.pod_requests import pod_requests
 from ebbtide.work.errors import ClusterError, explained
-from ebbtide.work.placement import MAX_RUN_ANNOTATION
 from ebbtide.work.runs.listing import selected_pools
 
 ACCELERATORS: Final = ("nvidia.com/gpu", "amd.com/gpu", "google.com/tpu")

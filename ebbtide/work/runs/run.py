@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import Object, text
 from ebbtide.placement import PoolProfile, Profile, ProfileError
+from ebbtide.placement.profile import OWNER_LABEL
 from ebbtide.text import did_you_mean
 from ebbtide.values import quantities
 from ebbtide.values.given_command import given_command
@@ -39,8 +40,6 @@ NAME: Final = "app.kubernetes.io/name"
 INSTANCE: Final = "app.kubernetes.io/instance"
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 """Recommended labels (Kubernetes docs, recommended labels, 2026)."""
-OWNER: Final = "ebbtide.dev/owner"
-"""Label with the user who created the work, as a label's value; the annotation `USER` has the full name."""
 COMMAND: Final = "ebbtide.dev/command"
 PARAMETERS: Final = "ebbtide.dev/parameters"
 """Annotations: the command as a shell would read it, and the options, as JSON."""
@@ -68,7 +67,7 @@ def described(
         NAME: application_name,
         INSTANCE: metadata["name"],
         MANAGED_BY: "ebbtide",
-        OWNER: label_value(user),
+        OWNER_LABEL: label_value(user),
     }
     annotations = {
         USER: user,

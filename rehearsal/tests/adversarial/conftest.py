@@ -32,9 +32,13 @@ def declaration(cloud: CloudName) -> Declaration:
         {"name": "vision", "members": [MEMBER], "interactive": True, "volume": volume},
         {"name": "speech", "members": ["bob@acme.example"]},
         {"name": "audio", "members": [MEMBER], "limits": few},
+        {"name": "many", "members": [MEMBER], "limits": {"pods": 20_000_000}},
+        {"name": "balanced", "members": [MEMBER], "loadBalancers": True},
         {"name": "research", "members": [MEMBER], "namespace": {"name": "default", "create": False}},
     ]
-    return full(cloud) | {"teams": teams}
+    declared = full(cloud)
+    queued = [{"name": "large", "pools": ["a100"]}] if cloud == "gke" else []
+    return declared | {"teams": teams, "queues": [*declared["queues"], *queued]}
 
 
 @pytest.fixture(scope="session")

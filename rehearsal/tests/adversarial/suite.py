@@ -170,7 +170,7 @@ class Attempt:
         return (
             f"admitted; its controller is refused by {self.refused}"
             if self.later
-            else f"refused by {self.refused}"
+            else f"refused: {self.refused.removeprefix('the ')}"
         )
 
 

@@ -129,7 +129,7 @@ def _send(api: Api, method: str, path: str, attempt: Attempt) -> None:
         case "PATCH":
             api.patch(path, body, **dry)
         case _:
-            api.delete(path, dryRun=["All"])
+            api.delete(path, dryRun=["All"], **body)
 
 
 class _Kinds:

@@ -241,12 +241,17 @@ def test_pods_of_an_administrators_workload_start(create: Create, control_plane:
     wait(lambda: api.items("/api/v1/namespaces/vision/pods", labelSelector="job-name=administrators"), bool)
 
 
-def test_annotations_of_pods_are_small(create: Create) -> None:
-    """A Job repeats the annotations of its template in each of its pods."""
+@pytest.mark.parametrize("where", ["annotations", "env"])
+def test_pods_are_as_small_as_their_number_is_large(create: Create, where: str) -> None:
+    """As many pods as the namespace admits, 5,000 of them, have at most 1 GiB; each character counts by its
+    bytes."""
     item = work("Job", {})
-    for size, refused in ((64_000, False), (66_000, True)):
-        item["spec"]["template"]["metadata"] = {"annotations": {"note": "x" * size}}
-        assert ("more than 64 KiB of annotations" in create(item).stderr) is refused
+    for value, refused in (("x" * 210_000, False), ("x" * 215_000, True), ("\N{SNOWMAN}" * 72_000, True)):
+        if where == "env":
+            item["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "NOTE", "value": value}]
+        else:
+            item["spec"]["template"]["metadata"] = {"annotations": {"note": value}}
+        assert ("bytes in each pod, and its namespace admits 214748" in create(item).stderr) is refused
 
 
 def test_a_namespace_is_deleted_with_its_profile(create: Create, control_plane: ControlPlane) -> None:

@@ -10,6 +10,7 @@ from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.pool import Taint
 from ebbtide.in_pods import cost_recorder as recorder
 from ebbtide.placement import member_policy, queue_policy
+from ebbtide.placement.profile import OWNER_LABEL
 from ebbtide.work.runs import run
 from tests.declarations import AKS, GKE, Declaration, changed, pool
 
@@ -172,7 +173,7 @@ def test_an_open_system_pool_is_for_drivers_of_pipelines(base: Declaration) -> N
 
 def test_labels_of_the_record_are_those_that_are_checked() -> None:
     """Labels by which the record of costs names a pod's user are compared with the user."""
-    assert member_policy.OWNER_LABEL == run.OWNER == recorder.OWNER_LABEL
+    assert OWNER_LABEL == recorder.OWNER_LABEL
     policy, _ = member_policy.objects(declare(changed(GKE, teams=[{"name": "vision"}])))["members"]
     (claims,) = [item for item in policy["spec"]["variables"] if item["name"] == "claims"]
     for label in (recorder.OWNER_LABEL, *recorder._JOBS):  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

@@ -71,6 +71,15 @@ def test_the_job_comes_last_and_owns_the_others(api: ObjectsApi) -> None:
     assert api.objects == {}
 
 
+def test_dependents_are_their_users(api: ObjectsApi) -> None:
+    """They have the label of the Job's user, by which a policy keeps other members off them."""
+    owner = {"ebbtide.dev/owner": "ada-acme.example"}
+    job = {**_JOB, "metadata": {**_JOB["metadata"], "labels": owner}}
+    submission.submit(api, job, _CODE, _SERVICE)
+    for path in (f"{_MAPS}/train-code-1", f"{_SERVICES}/train"):
+        assert api.objects[path]["metadata"]["labels"].items() >= owner.items()
+
+
 @pytest.mark.parametrize("at", [("POST", _MAPS), ("POST", _SERVICES), ("POST", _JOBS)])
 def test_a_refused_creation_leaves_nothing(api: ObjectsApi, at: tuple[str, str]) -> None:
     """Objects that were created before are deleted, and the error says nothing of them."""

@@ -118,7 +118,11 @@ def test_nothing_is_left_behind(volume: Declaration | None, claims: str) -> None
         changed(QUEUED, teams=[{"name": "vision"} | ({"volume": volume} if volume is not None else {})])
     )
     hard = nothing_left_behind(cluster.teams[0])["spec"]["hard"]
-    assert hard == {"persistentvolumeclaims": claims, "services.loadbalancers": "0"}
+    assert hard == {
+        "persistentvolumeclaims": claims,
+        "services.loadbalancers": "0",
+        "services.nodeports": "0",
+    }
 
 
 def test_objects_are_counted_in_the_stacks_own_namespaces() -> None:
@@ -170,10 +174,14 @@ def test_every_kind_that_members_create_is_counted() -> None:
 
 
 def test_declared_load_balancers_have_clients() -> None:
-    """A team with declared load balancers has no quota for them, and admits clients from outside."""
+    """A team with declared load balancers has no quota for them but of ports of nodes, which all share, and
+    admits clients from outside."""
     cluster = declare(changed(QUEUED, teams=[{"name": "vision", "loadBalancers": True}]))
     (team,) = cluster.teams
-    assert nothing_left_behind(team)["spec"]["hard"] == {"persistentvolumeclaims": "0"}
+    assert nothing_left_behind(team)["spec"]["hard"] == {
+        "persistentvolumeclaims": "0",
+        "services.nodeports": "100",
+    }
     assert namespace_labels(cluster, team)["ebbtide.dev/load-balancers"] == "true"
     policies = {item["metadata"]["name"]: item["spec"] for item in network_policies(cluster, team)}
     assert policies["load-balancers"]["ingress"] == [{"from": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}]
