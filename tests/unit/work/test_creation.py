@@ -232,6 +232,20 @@ def test_the_next_creation_removes_what_a_killed_one_left(api: ObjectsApi) -> No
     assert submission.CREATED_FOR not in ran["labels"]
 
 
+def test_dependents_of_another_user_are_left_to_their_user(api: ObjectsApi) -> None:
+    """A policy refuses to change them, and what else is left is removed nevertheless."""
+    job, code = ({**item, "metadata": {"name": name}} for item, name in ((_JOB, "ran"), (_CODE, "ran-code")))
+    api.on_write = _failing(("PATCH", f"{_MAPS}/ran-code"), _Killed())
+    with pytest.raises(_Killed):
+        submission.submit(api, job, code)
+    api.create(
+        _SERVICES, {**_SERVICE, "metadata": {"name": "old", "labels": {submission.CREATED_FOR: "old"}}}
+    )
+    api.on_write = _failing(("PATCH", f"{_MAPS}/ran-code"), ApiError(403, "belongs to another user"))
+    assert submission.remove_unowned(api, "lab") == ["Service old"]
+    assert api.names("configmaps") == ["ran-code"]
+
+
 def test_other_code_of_the_name_stays(api: ObjectsApi) -> None:
     """Code that gets the name of unowned code between its look-up and its deletion is not deleted."""
     path, name = f"{_MAPS}/train-code-1", "train-code-1"
