@@ -56,11 +56,12 @@ def up(  # noqa: PLR0913 - one parameter an option
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
 ) -> None:
-    """Update a stack, and replace pools without ending their work.
+    """Update a stack, and replace pools when their work has ended.
 
     It checks the policy, shows what changes, and runs your own `pulumi up`, with your backend and login. A
     pool whose change its cloud refuses is created anew beside the old one, which is deleted when its work has
-    finished. Pools that it changes are read first, for a warning of what was changed by hand. Interrupted,
+    finished. Where the cloud recreates nodes itself, as GKE for another machine type, it names the work that
+    this evicts. Pools that it changes are read first, for a warning of what was changed by hand. Interrupted,
     run it again. Exit status 1: the stack is not as declared, because you did not confirm, the policy or a
     quota forbids it, or the engine failed.
     """
@@ -111,7 +112,8 @@ def _updated(  # noqa: PLR0913 - one parameter an option
     replaced = pool_replacement.refused(recording)
     with files.prices():
         plan = plan_of(recording, before, files, replaced, drain_timeout, done)
-    for line in (*plan.lines, *update.losses(plan)):
+    question, evicted = update.evicted(plan, deployment)
+    for line in (*plan.lines, *update.losses(plan), *evicted):
         update.log(line)
     refusals: list[str] = []
     if not plan.is_refused:
@@ -124,7 +126,7 @@ def _updated(  # noqa: PLR0913 - one parameter an option
             update.log(line)
     if plan.is_refused or refusals or (quotas and not _within_quotas(files, recording, output)):
         return ExitStatus.FOUND
-    if not confirmed(plan.question, yes=yes):
+    if not confirmed(question, yes=yes):
         return ExitStatus.FOUND
     if record:
         update.stack.record(Recorder(record, "up"), {resource.type for resource in recording})

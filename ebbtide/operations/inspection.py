@@ -260,12 +260,12 @@ def _current_volumes(cluster: Inspection, state: State) -> list[Volume] | None:
 _SHOWN: Final = 20
 
 
-def running_lines(work: Sequence[Work], now: datetime) -> Iterator[str]:
-    """List the running work, one line each; empty if none."""
+def running_lines(work: Sequence[Work], now: datetime, heading: str = "Unfinished work") -> Iterator[str]:
+    """List the running work, one line each, under a heading; empty if none."""
     if not work:
         return
     pods = sum(workload.pods for workload in work)
-    yield f"Unfinished work: {several(len(work), 'piece')}, {several(pods, 'pod')}."
+    yield f"{heading}: {several(len(work), 'piece')}, {several(pods, 'pod')}."
     for workload in work[:_SHOWN]:
         yield f"  {_work_line(workload, now)}"
     if len(work) > _SHOWN:

@@ -9,6 +9,8 @@ from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.preview.report import CostReport
 from ebbtide.analysis.preview.stack_files import StackFiles
 from ebbtide.analysis.preview.words import type_words
+from ebbtide.analysis.providers.changes import recreates_nodes
+from ebbtide.analysis.reading.pools import read_pools
 from ebbtide.analysis.recording.recording import Recording, urn_name
 from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.build_report import new_pools_beside, review_of
@@ -17,6 +19,7 @@ from ebbtide.analysis.review.summary import action_counts
 from ebbtide.clients.clouds.interfaces import StoredData
 from ebbtide.clients.kubernetes.objects import parts
 from ebbtide.operations import inspection, pool_replacement
+from ebbtide.operations.state import CLUSTERS
 from ebbtide.text import several
 from ebbtide.values import durations
 
@@ -38,6 +41,8 @@ class Plan:
         deleted: people's data that the update deletes.
         changed: type and name of each changed resource; those that a chart or directory makes are unknown.
         costs: lines about the cost after the update; none if no price is known.
+        evicted: names of the pools whose nodes the cloud deletes or recreates, with their pods; those that
+            are replaced by a pool beside them are not among these.
     """
 
     lines: tuple[str, ...]
@@ -46,6 +51,7 @@ class Plan:
     deleted: tuple[StoredData, ...]
     changed: frozenset[tuple[str, str]]
     costs: tuple[str, ...]
+    evicted: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +150,20 @@ def plan_of(
         is_refused=bool(mandatory or difference.refusals or errors),
         changed=frozenset((item.type, item.name) for item in counted.changes),
         costs=tuple(_cost(review)),
+        evicted=frozenset(evicted_pools(counted, before)),
     )
+
+
+def evicted_pools(difference: DifferenceReport, before: Baseline) -> Iterator[str]:
+    """Yield the pools whose nodes a change deletes or recreates; a cluster's change does so to all."""
+    for change in difference.changes:
+        ends = change.action in ("delete", "replace") or any(
+            recreates_nodes(change.type, item.path, item.old, item.new) for item in change.fields
+        )
+        if ends and change.pool:
+            yield change.pool
+        elif ends and change.type in CLUSTERS and before.recording:
+            yield from (pool.name for pool in read_pools(before.recording))
 
 
 def _pools(recording: Recording, replaced: Collection[str], drain_timeout: timedelta | None) -> Iterator[str]:

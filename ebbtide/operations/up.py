@@ -36,9 +36,12 @@ from ebbtide.operations.stack import Stack
 from ebbtide.operations.state import record, with_record
 from ebbtide.operations.status import never_admitted
 from ebbtide.operations.status_report import never_message
+from ebbtide.operations.work import take_snapshot, work
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.placement.profile_sources import OUTPUT
 from ebbtide.placement.replacements import CONFIG, NAMESPACE, SUFFIX
+from ebbtide.text import several
+from ebbtide.values import clock
 from ebbtide.values.given_command import given_command
 
 _KUBERNETES = "kubernetes:"
@@ -224,6 +227,27 @@ class Update:
     def losses(self, plan: Plan) -> list[str]:
         """Return lines about the data that the update deletes, with its contents; none if it is refused."""
         return [] if plan.is_refused else list(inspection.stored_lines(plan.deleted))
+
+    def evicted(self, plan: Plan, deployment: Mapping[str, Any]) -> tuple[str, list[str]]:
+        """Return the question for a plan with the number of evicted workloads, and a line for each of them.
+
+        Args:
+            deployment: the `deployment` of the stack's state.
+        """
+        if plan.is_refused or not plan.evicted:
+            return plan.question, []
+        consequence = f"the work on {', '.join(sorted(plan.evicted))} is unknown"
+        try:
+            api, profile = access.connected(self.stack.outputs(), consequence)
+            with access.reaching(consequence):
+                found = work(take_snapshot(api), profile, state.read(deployment))
+        except OperationError as error:
+            return plan.question, [str(error)]
+        own = [item for item in found if plan.evicted.intersection(item.pools)]
+        if not own:
+            return plan.question, []
+        lines = inspection.running_lines(own, clock.now(), "The update ends the pods of work")
+        return f"{plan.question[:-1]}, and evict {several(len(own), 'piece')} of work?", list(lines)
 
     def unplaceable(self, recording: Recording) -> list[str]:
         """Return a message for each waiting workload that could never run after the update; none if the stack

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,11 +12,16 @@ from rich.console import Console
 
 from ebbtide.analysis.preview.stack_files import StackFiles
 from ebbtide.analysis.recording.recording import Recording, Resource
+from ebbtide.analysis.review.baseline import Baseline
+from ebbtide.analysis.review.report import ChangeReport, DifferenceReport, FieldChangeReport
+from ebbtide.clients.kubernetes import JSON, Api
 from ebbtide.operations import access, existing_objects, up
-from ebbtide.operations.plan import Done, done_since
+from ebbtide.operations.plan import Done, Plan, done_since, evicted_pools
 from ebbtide.operations.stack import Stack
+from ebbtide.placement import Profile
 from ebbtide.placement.profile import PRIORITIES
 from ebbtide.values.kueue_api import API_VERSION
+from tests.unit.operations.objects import PROFILE, made, node, pod
 
 _COMPLETED = datetime(2026, 11, 20, 10, tzinfo=UTC)
 
@@ -142,15 +148,15 @@ def _is_resolved(stack: _Stack) -> bool:
 def test_two_stacks_with_queues_on_one_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second one gets a single answer about the priority classes, whose names are those of the first."""
 
-    class Api:
+    class Classes:
         def find(self, _path: str) -> Any:
             return {"items": [{"metadata": {"name": name}} for name in PRIORITIES]}
 
     def outputs() -> dict[str, str]:
         return {"kubeconfig": "{}"}
 
-    def client(_kubeconfig: str, _consequence: str) -> Api:
-        return Api()
+    def client(_kubeconfig: str, _consequence: str) -> Classes:
+        return Classes()
 
     monkeypatch.setattr(access, "client", client)
     stack = SimpleNamespace(name="second", outputs=outputs)
@@ -248,3 +254,61 @@ def test_an_add_on_in_another_namespace_is_not_installed_twice() -> None:
     found = list(existing_objects.existing_elsewhere(cast("Any", api), {"kueue-system", "katib", "vision"}))
     assert [text.partition(" and")[0] for text in found] == ["Nothing was changed: the cluster has Kueue,"]
     assert "`addons: {kueue: {existing: true}}` to use the Kueue that is there" in found[0]
+
+
+def _change(action: Any, type_: str, pool: str, *paths: str) -> ChangeReport:
+    fields = tuple(FieldChangeReport(path=path, old="a", new="b", replaces=False) for path in paths)
+    return ChangeReport(action=action, type=type_, name="x", urn="u", pool=pool, fields=fields)
+
+
+def test_pools_whose_pods_are_evicted() -> None:
+    """GKE recreates nodes for another machine type, not for another maximum; deleted pools lose theirs."""
+    pool = "gcp:container/nodePool:NodePool"
+    changes = (
+        _change("update", pool, "spot", "nodeConfig.machineType"),
+        _change("update", pool, "kept", "autoscaling.totalMaxNodeCount"),
+        _change("delete", pool, "old"),
+        _change("create", pool, "new"),
+        _change("update", "kubernetes:core/v1:ConfigMap", "", "data"),
+    )
+    difference = SimpleNamespace(changes=changes)
+    assert set(evicted_pools(cast("DifferenceReport", difference), Baseline("state", None))) == {
+        "spot",
+        "old",
+    }
+
+
+class _Cluster(Api):
+    """A cluster with a Job on each of two pools."""
+
+    def __init__(self, *pools: str) -> None:
+        super().__init__(None)
+        jobs = [made(f"train-{pool}") for pool in pools]
+        self._items = {
+            "/api/v1/nodes": [node(pool, pool) for pool in pools],
+            "/api/v1/pods": [
+                pod(f"pod-{pool}", node=pool, owner=("Job", job))
+                for pool, job in zip(pools, jobs, strict=True)
+            ],
+            "/apis/batch/v1/jobs": jobs,
+        }
+
+    def get(self, path: str, *, accept: str = JSON, **query: str) -> Any:  # noqa: ARG002 - as its base
+        return {"items": self._items.get(path, [])}
+
+
+def test_the_work_that_an_update_evicts_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs on a pool whose nodes the cloud recreates are listed, and the question counts them."""
+
+    def connected(*_: object) -> tuple[Api, Profile]:
+        return _Cluster("spot", "system"), PROFILE
+
+    monkeypatch.setattr(access, "connected", connected)
+    stack = SimpleNamespace(name="added", outputs=dict)
+    update = up.Update(cast("Stack", stack), cast("StackFiles", None), Console())
+    plan = Plan((), "Update stack added?", False, (), frozenset(), (), frozenset({"spot"}))  # noqa: FBT003
+    question, lines = update.evicted(plan, {"resources": []})
+    assert question == "Update stack added, and evict 1 piece of work?"
+    assert lines[0] == "The update ends the pods of work: 1 piece, 1 pod."
+    assert lines[1].startswith("  Job train-spot in research: 1 pod on spot, for ")
+    assert update.evicted(replace(plan, evicted=frozenset({"gpu"})), {})[1] == []
