@@ -20,7 +20,7 @@ KEY: Final = "ebbtide:policy"
 """The configuration key of a stack's policy."""
 
 Usd = Annotated[float, Field(ge=0)]
-"""USD per hour."""
+"""USD per hour or month."""
 
 _Limit = float | bool | tuple[str, ...] | None
 
@@ -43,8 +43,12 @@ class Limits(Declared):
 
     idle_usd_per_hour: Usd | None = None
     """Maximum cost without work, USD per hour; rule `idle-cost`."""
+    idle_usd_per_month: Usd | None = None
+    """The same for a month of 730 hours, USD."""
     maximum_usd_per_hour: Usd | None = None
     """Maximum cost at the maximum node counts, USD per hour; rule `maximum-cost`."""
+    maximum_usd_per_month: Usd | None = None
+    """The same for a month of 730 hours, USD."""
     regions: tuple[Name, ...] | None = None
     """Approved regions or zones, such as `us-central1` or `europe-*`; rule `approved-regions`."""
     machines: tuple[Name, ...] | None = None

@@ -363,6 +363,22 @@ def test_the_whole_stack_is_excepted_by_name() -> None:
     assert (finding.exception, finding.is_refused) == ("a test", False)
 
 
+@pytest.mark.parametrize("name", ["idle", "maximum"])
+def test_a_month_has_730_hours(name: str) -> None:
+    """A limit per month is compared with the cost of 730 hours, and broken by the same stacks."""
+    resources = _BROKEN[f"{name}-cost"][0]
+
+    def found(limit: str, usd: float) -> list[str]:
+        policy = {"limits": {f"{name}UsdPer{limit}": usd}}
+        return [item.message for item in _own(*resources, policy=policy) if item.rule.id == f"{name}-cost"]
+
+    (message,) = found("Hour", 0.01)
+    hourly = float(message.partition(" USD")[0].split()[-1].lstrip("~"))
+    assert found("Month", (hourly + 0.01) * 730) == []
+    (monthly,) = found("Month", (hourly - 0.01) * 730)
+    assert "USD per month" in monthly
+
+
 def test_an_unknown_price_leaves_a_limit_undecided() -> None:
     """The known part is compared; a sum below the limit is not called within it."""
     unknown = resource(GKE_POOL, {"nodeConfig.machineType": "z9-standard-8"})

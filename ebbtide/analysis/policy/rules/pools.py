@@ -19,7 +19,7 @@ from ebbtide.analysis.policy.rules.rule import (
 from ebbtide.analysis.policy.settings import Level
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.recording.recording import Resource
-from ebbtide.declaration.catalog.amounts import total
+from ebbtide.declaration.catalog.amounts import HOURS_PER_MONTH, total
 from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.expiry import COMPONENT
@@ -32,45 +32,50 @@ LONGEST_LIFETIME: Final = "longest-lifetime"
 _SET: Final = "Mandatory, because it has no effect until its limit is set."
 
 
-def _cost(stack: Reviewed, name: str, limit: float | None, words: str) -> Iterator[RuleFinding]:
-    if limit is None:
-        return
+_PERIODS: Final = {"hour": 1, "month": HOURS_PER_MONTH}
+
+
+def _cost(stack: Reviewed, name: str, words: str) -> Iterator[RuleFinding]:
     amount = total(getattr(charge, name) for charge in stack.charges)
-    if round(amount.known, 6) > limit:
-        least = bound(amount.unknown, amount.estimated)
-        message = (
-            f"The stack costs {least}{amount.known:.2f} USD per hour {words}; the limit is {limit:g}. "
-            "Lower node counts or choose cheaper machines, or raise the limit."
-        )
-        yield RuleFinding(WHOLE, message)
-    elif amount.unknown:
-        message = (
-            f"The cost {words} cannot be compared with the limit of {limit:g} USD per hour: "
-            f"no price is known for {', '.join(amount.unknown)}."
-        )
-        yield RuleFinding(WHOLE, message, is_undecided=True)
+    for period, hours in _PERIODS.items():
+        limit: float | None = getattr(stack.limits, f"{name}_usd_per_{period}")
+        if limit is None:
+            continue
+        if round(amount.known * hours, 6) > limit:
+            least = bound(amount.unknown, amount.estimated)
+            message = (
+                f"The stack costs {least}{amount.known * hours:.2f} USD per {period} {words}; the limit is "
+                f"{limit:.12g}. Lower node counts or choose cheaper machines, or raise the limit."
+            )
+            yield RuleFinding(WHOLE, message)
+        elif amount.unknown:
+            message = (
+                f"The cost {words} cannot be compared with the limit of {limit:.12g} USD per {period}: "
+                f"no price is known for {', '.join(amount.unknown)}."
+            )
+            yield RuleFinding(WHOLE, message, is_undecided=True)
 
 
 @rule(
     "idle-cost",
-    title="The cost without work is within limits.idleUsdPerHour.",
+    title="The cost without work is within limits.idleUsdPerHour and idleUsdPerMonth.",
     level=Level.MANDATORY,
     reason=f"Idle cost is paid all the time. {_SET}",
     source="list prices of the catalog, each with its date",
 )
 def _idle_cost(stack: Reviewed) -> Iterator[RuleFinding]:
-    return _cost(stack, "idle", stack.limits.idle_usd_per_hour, "without work")
+    return _cost(stack, "idle", "without work")
 
 
 @rule(
     "maximum-cost",
-    title="The cost at the maximum node counts is within limits.maximumUsdPerHour.",
+    title="The cost at the maximum node counts is within limits.maximumUsdPerHour and maximumUsdPerMonth.",
     level=Level.MANDATORY,
     reason=f"The maximum node counts are the only bound of an autoscaled cluster's bill. {_SET}",
     source="list prices of the catalog, each with its date",
 )
 def _maximum_cost(stack: Reviewed) -> Iterator[RuleFinding]:
-    return _cost(stack, "maximum", stack.limits.maximum_usd_per_hour, "at the maximum node counts")
+    return _cost(stack, "maximum", "at the maximum node counts")
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
