@@ -46,10 +46,35 @@ def _joined(items: Iterable[object], conjunction: str) -> str:
     return f"{', '.join(others)} {conjunction} {last}" if others else last
 
 
+_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+_REPEATED: Final = re.compile(r"(\d)\1+")
+_KINDS: Final = {
+    word: words[0]
+    for words in (
+        *((unit, f"{unit}s") for unit in ("second", "minute", "hour", "day", "week", "month", "year")),
+        *(("mib", "mb"), ("gib", "gb"), ("tib", "tb"), ("usd",), ("eur",), ("percent",)),
+        *(("min", "minimum"), ("max", "maximum"), ("enable", "enabled"), ("disable", "disabled")),
+    )
+    for word in words
+}
+"""Words of units and bounds, each with its kind."""
+
+
+def is_comparable(written: str, name: str) -> bool:
+    """Return whether a name may be suggested: not one with another unit, bound or number, which would be
+    accepted and mean something else. A repeated digit is a slip of the keyboard."""
+    one, other = map(_WORD.findall, (written, name))
+    kinds, others = (
+        {_KINDS[word.lower()] for word in words if word.lower() in _KINDS} for words in (one, other)
+    )
+    numbers = [[_REPEATED.sub(r"\1", word) for word in words if word.isdigit()] for words in (one, other)]
+    return (kinds <= others or others <= kinds) and (not all(numbers) or numbers[0] == numbers[1])
+
+
 def did_you_mean(written: str, known: Iterable[str], cutoff: float = 0.7) -> str:
     """Return a clause with the nearest known name, such as `; did you mean n1-highmem-8?`, or a full stop if
     there is none."""
-    names = {name.lower(): name for name in known}
+    names = {name.lower(): name for name in known if is_comparable(written, name)}
     near = get_close_matches(written.lower(), names, n=1, cutoff=cutoff)
     return f"; did you mean {names[near[0]]}?" if near else "."
 

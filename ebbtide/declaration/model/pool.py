@@ -136,6 +136,12 @@ def _shape_from_name(value: object) -> object:
     return {"type": value} if isinstance(value, str) else value
 
 
+_Image = Annotated[
+    Name,
+    BeforeValidator(lambda value: value, json_schema_input_type=Literal["cos", "ubuntu", "azure-linux"]),
+]
+"""A node image. The rule `known-node-image` refuses those of the other cloud."""
+
 _Machine = Annotated[
     MachineShape, BeforeValidator(_shape_from_name, json_schema_input_type=str | MachineShape)
 ]
@@ -291,7 +297,7 @@ class Pool(Declared):
     """GKE: start containers before their image is completely pulled. Default: true if a secondary boot disk
     has container images, which requires it."""
     image: Annotated[
-        Literal["cos", "ubuntu", "azure-linux"] | None,
+        _Image | None,
         gke("nodeConfig.imageType"),
         aks("osType", "osSKU"),
     ] = None

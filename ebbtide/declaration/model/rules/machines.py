@@ -19,8 +19,10 @@ from ebbtide.declaration.catalog.machines import (
     Retirement,
     find_machine,
     machine_names,
+    machine_series,
     retired_names,
     retirement,
+    series_name,
 )
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.base import OnlyOn
@@ -67,12 +69,12 @@ def _is_known(pool: PoolIn) -> Iterator[Fault]:
     if shape is None or pool.machine is not None or (gone is not None and gone.is_past):
         return
     other = next((kind for kind in CloudKind if kind is not cloud and find_machine(kind, shape.type)), None)
+    own = f"{series_name(shape.type)}-" if machine_series(shape.type) else ""
+    names = [name for name in machine_names(cloud) if cloud is not CloudKind.GKE or name.startswith(own)]
     near = (
         f": it is one of {service_name(other)}."
         if other
-        else did_you_mean(
-            _with_prefix(shape.type, cloud), machine_names(cloud), CLOUD_SPECS[cloud].machine_similarity
-        )
+        else did_you_mean(_with_prefix(shape.type, cloud), names, CLOUD_SPECS[cloud].machine_similarity)
     )
     yield Fault(
         pool.at("machine"),
@@ -257,7 +259,7 @@ def _image(pool: PoolIn) -> Iterator[Fault]:
     if pool.pool.image is not None and pool.pool.image not in images:
         yield Fault(
             pool.at("image"),
-            f"{service_name(pool.site.cloud)} has no image {pool.pool.image}.",
+            f"The image {pool.pool.image} is not supported on {service_name(pool.site.cloud)}.",
             NO_POOL,
             f"Write {or_list(images)}, or omit image for {images[0]}.",
         )

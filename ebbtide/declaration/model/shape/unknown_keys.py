@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from pydantic import BaseModel
 
 from ebbtide.declaration.model.shape.error_locations import Location, aliases_of, item_of, kind_of, models_in
+from ebbtide.text import is_comparable
 
 _TOO_MANY = 2
 _SHORTEST = 3
@@ -231,7 +232,7 @@ def unknown_key(location: Location, whole: type[BaseModel], known: tuple[str, ..
             return Reading(
                 f"{key} is a field of {other}, not of {mine}.",
                 _IGNORED,
-                f"Remove it, or write kind: {other}.",
+                "Remove it.",
             )
     if near := _nearest(key, known):
         return Reading(f"There is no {key} here; did you mean {near}?", _IGNORED, f"Write {near}.", near)
@@ -257,7 +258,7 @@ def unknown_key(location: Location, whole: type[BaseModel], known: tuple[str, ..
 def _nearest(key: str, known: tuple[str, ...]) -> str:
     """Return the known key most similar to a key, or that it is a longer form of (`maximum`, `max`); empty
     for none."""
-    names = {name.lower(): name for name in known}
+    names = {name.lower(): name for name in known if is_comparable(key, name)}
     swapped = [name for name in names if sorted(name) == sorted(key.lower())]
     near = swapped or get_close_matches(key.lower(), names, n=1, cutoff=0.7)
     begun = [name for name in names if len(name) >= _SHORTEST and key.lower().startswith(name)]
