@@ -50,7 +50,7 @@ def _read(path: Path) -> Found:
     try:
         text = read_text(path, LARGEST_GENERATED)
     except UserFileError as error:
-        raise AdoptionError(f"{path}: {error}") from error
+        raise AdoptionError(f"{path}: {error} Write the path of a file with {or_list(KINDS)}.") from error
     try:
         document: Any = parse_json(text)
     except ValueError as error:

@@ -134,14 +134,14 @@ OptionalMoment = Converted[Moment | None, datetime | str | None]
 OptionalDuration = Converted[Duration | None, timedelta | str | None]
 """An optional duration."""
 
-_LARGEST = 2**31 - 1
+LARGEST = 2**31 - 1
 """Largest int32, the type of counts in the clouds' APIs (GKE v1 API; Microsoft.ContainerService 2025-09-01)
 and in Kubernetes'."""
 
-Count = Annotated[int, Field(strict=True, ge=0, le=_LARGEST)]
+Count = Annotated[int, Field(strict=True, ge=0, le=LARGEST)]
 """A non-negative integer."""
 
-Positive = Annotated[int, Field(strict=True, ge=1, le=_LARGEST)]
+Positive = Annotated[int, Field(strict=True, ge=1, le=LARGEST)]
 """A positive integer."""
 
 SHARE = r"^(100|[1-9]\d?)%$"
@@ -149,7 +149,7 @@ SHARE = r"^(100|[1-9]\d?)%$"
 
 
 def _nodes_or_share(value: object) -> object:
-    number = type(value) is int and 0 <= value <= _LARGEST
+    number = type(value) is int and 0 <= value <= LARGEST
     if number or (isinstance(value, str) and re.search(SHARE, value)):
         return value
     raise PydanticCustomError("nodes_or_share", "neither a number of nodes nor a share of them")

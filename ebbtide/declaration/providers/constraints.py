@@ -234,3 +234,17 @@ def _rows() -> dict[str, list[tuple[str, str, str]]]:
                 type_, inside = _INLINE_POOL
                 result.setdefault(type_, []).append((f"{inside}.{row['property']}", *limit))
     return result
+
+
+@cache
+def _pattern_words() -> Mapping[str, str]:
+    text = (resources.files("ebbtide.declaration.providers") / "schemas" / "patterns.csv").read_text()
+    return {
+        row["pattern"]: f"{row['words']}, such as {row['example']}"
+        for row in csv.DictReader(text.splitlines())
+    }
+
+
+def words_of_pattern(pattern: str) -> str:
+    """Return in words what matches a pattern, with an example; the pattern itself if the table lacks it."""
+    return _pattern_words().get(pattern, f"text that matches {pattern}")

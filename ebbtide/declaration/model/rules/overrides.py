@@ -14,7 +14,7 @@ from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import pool_fields
 from ebbtide.declaration.model.rules.overridable import CLUSTERS, POOLS, Overridable
 from ebbtide.declaration.model.rules.rule import PoolIn, cluster_rule, pool_rule, pools_of
-from ebbtide.declaration.providers.constraints import Limit, constraints_of
+from ebbtide.declaration.providers.constraints import Limit, constraints_of, words_of_pattern
 from ebbtide.text import described, did_you_mean, install_command, or_list
 from ebbtide.values.paths import ancestors, is_within, path_keys, path_text, value_at
 
@@ -271,7 +271,7 @@ def _allowed(at: _At, limit: Limit) -> str:
     ends = {other.name: other.value for other in at.limits}
     match limit.name:
         case "pattern":
-            return f"text that matches {limit.value}"
+            return words_of_pattern(limit.value)
         case "multiple":
             return f"a multiple of {limit.value}"
         case "seconds":

@@ -314,6 +314,23 @@ def _registries(cluster: Cluster) -> Iterator[tuple[str, Team, Registry]]:
             yield f"teams[{number}]", team, team.registry
 
 
+_BASIC = "Basic"
+_USD_PER_DAY = {_BASIC: 0.17, "Standard": 0.67, "Premium": 1.67}
+
+
+def _tier(cluster: Cluster) -> str:
+    """Return the tier of the teams' registries on AKS: that of the overrides, else what their key needs."""
+    if not isinstance(cluster.cloud, Aks):
+        return _BASIC
+    own = value_at(cluster.cloud.resources.registry, "sku.name")
+    return str(own or ("Premium" if cluster.cloud.keys.registries is not None else _BASIC))
+
+
+def _untagged(cluster: Cluster) -> str:
+    tier = _tier(cluster)
+    return "the stack sets no policy for it" if tier == "Premium" else f"this one is {tier}"
+
+
 @cluster_rule("registry settings only on GKE", _ACR, CloudKind.AKS)
 def _only_on_gke(cluster: Cluster) -> Iterator[Fault]:
     for path, _, registry in _registries(cluster):
@@ -328,7 +345,7 @@ def _only_on_gke(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(
                 f"{path}.registry.deleteUntaggedDays",
                 "AKS does not support deleteUntaggedDays: only a container registry of the Premium tier "
-                "deletes untagged images, and this one is Basic.",
+                f"deletes untagged images, and {_untagged(cluster)}.",
                 "Untagged images would stay.",
                 "Omit deleteUntaggedDays, and run `acr purge` with `az acr run` regularly.",
             )
@@ -388,8 +405,8 @@ def _default_account(cluster: Cluster) -> Iterator[Fault]:
     Severity.WARNED,
 )
 def _bills_while_empty(cluster: Cluster) -> Iterator[Fault]:
-    premium = isinstance(cluster.cloud, Aks) and cluster.cloud.keys.registries is not None
-    costs = "Premium tier costs about 1.67" if premium else "Basic tier costs about 0.17"
+    tier = _tier(cluster)
+    costs = f"{tier} tier costs about {_USD_PER_DAY.get(tier, _USD_PER_DAY[_BASIC])}"
     for path, _, _ in _registries(cluster):
         yield Fault(
             f"{path}.registry",

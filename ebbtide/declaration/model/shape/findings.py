@@ -8,8 +8,10 @@ from datetime import date, datetime, timedelta
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from ebbtide.declaration.model.base import LARGEST
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.shape.error_locations import (
     Location,
@@ -249,15 +251,30 @@ def _empty(location: Location, _: ErrorDetails) -> Fault:
     )
 
 
+def _bounds(*parts: object) -> dict[str, float]:
+    """Return the bounds of a type, by their names in pydantic; that of a number of 32 bits is none."""
+    found: dict[str, float] = {}
+    for part in parts:
+        for name in ("ge", "gt", "le"):
+            if (limit := getattr(part, name, None)) is not None and limit != LARGEST:
+                found[name] = limit
+        found |= _bounds(*(part.metadata if isinstance(part, FieldInfo) else get_args(part)))
+    return found
+
+
 def _out_of_range(location: Location, error: ErrorDetails) -> Fault:
-    limits = error.get("ctx", {})
-    words = {"ge": "{} or more", "gt": "more than {:g}", "le": "{} or less"}
-    wanted = next(text.format(limits[name]) for name, text in words.items() if name in limits)
+    found = _bounds(location.field, location.annotation) | error.get("ctx", {})
+    limits = {name: int(limit) if limit == int(limit) else limit for name, limit in found.items()}
+    least = f"more than {limits['gt']}" if "gt" in limits else str(limits.get("ge", ""))
+    if "le" in limits:
+        wanted = f"{least} to {limits['le']}" if least else f"{limits['le']} or less"
+    else:
+        wanted = least if "gt" in limits else f"{least} or more"
     required = location.field is not None and location.field.is_required()
     return Fault(
         location.path,
         f"{location.name} is {location.value}.",
-        "The value is out of range.",
+        UNREADABLE,
         f"Write {wanted}{'' if required else ', or omit it'}.",
     )
 
