@@ -38,6 +38,7 @@ class FoundResource:
         inputs: the provider's inputs, in its names (camel case), as the cloud has them. Absent values are
             omitted, and so are inputs that the cloud has under another path already.
         output_only: paths in the document that are not inputs of the type: status, addresses, links.
+        withheld: paths of inputs that hold a secret, and are therefore not among the inputs.
         inline: true for a pool that is part of its cluster's resource in Ebbtide's program (AKS's system
             pool), with the inputs that it would have as a resource of its own.
     """
@@ -48,6 +49,7 @@ class FoundResource:
     inputs: Mapping[str, Plain]
     output_only: tuple[str, ...] = ()
     inline: bool = False
+    withheld: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

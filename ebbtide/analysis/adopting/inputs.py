@@ -5,6 +5,7 @@ singular for a list, a block as a list of one object, numbers and booleans as te
 properties and their types, and decides.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -12,7 +13,8 @@ from typing import Any, Final, cast
 
 from pydantic.alias_generators import to_camel
 
-from ebbtide.analysis.recording.values import Plain, leaves
+from ebbtide.analysis.providers.property_path import plain_path, replaced
+from ebbtide.analysis.recording.values import Plain, is_secret, leaves
 from ebbtide.declaration.providers.schema import (
     Property,
     alternatives,
@@ -122,6 +124,38 @@ def _scalar(kind: str, value: Any) -> Plain:
             return str(value)
         case _:
             return value
+
+
+def without_secrets(inputs: Mapping[str, Plain]) -> tuple[dict[str, Plain], tuple[str, ...]]:
+    """Return inputs without the properties that hold a secret, and the paths of these properties.
+
+    A property is at the top, or in the configuration of nodes: the cloud keeps one that an update omits as a
+    whole.
+    """
+    held = (plain_path(path) for path, value in leaves(dict(inputs)) if is_secret(path, value))
+    paths = tuple(dict.fromkeys(_HELD.findall(path)[0] for path in held))
+    result = dict(inputs)
+    for path in paths:
+        result = replaced(result, path, removed)
+    return result, paths
+
+
+def removed(_: object) -> None:
+    """Remove a value, as a change of `replaced`."""
+
+
+_HELD: Final = re.compile(r"(?:(?:nodeConfig|agentPoolProfiles|nodePools(?:\.nodeConfig)?)\.)?[^.]*")
+
+
+def merged_deeply(under: Any, over: Any) -> Any:
+    """Return a value with another one's values, objects by key, and lists of the same length by index."""
+    if isinstance(under, dict) and isinstance(over, dict):
+        old, new = cast("dict[str, Any]", under), cast("dict[str, Any]", over)
+        return {**old, **{key: merged_deeply(old.get(key), item) for key, item in new.items()}}
+    if isinstance(under, list) and isinstance(over, list) and len(under) == len(over):  # pyright: ignore[reportUnknownArgumentType] # JSON
+        pairs = zip(cast("list[Any]", under), cast("list[Any]", over), strict=True)
+        return [merged_deeply(old, new) for old, new in pairs]
+    return cast("Any", over)
 
 
 def moved(item: Mapping[str, Any], table: Mapping[str, str | None]) -> dict[str, Any]:

@@ -133,7 +133,7 @@ def report(
             ReadField(
                 resource=row.resource,
                 path=row.path,
-                value=masked(row.value),
+                value=masked(row.value, row.path),
                 status=row.status,
                 reason=row.reason,
             )
@@ -143,8 +143,8 @@ def report(
             FirstUpdate(
                 resource=row.resource,
                 path=row.path,
-                old=masked(row.old),
-                new=masked(row.new),
+                old=masked(row.old, row.path),
+                new=masked(row.new, row.path),
                 recreates=row.recreates,
                 reason=row.reason,
             )

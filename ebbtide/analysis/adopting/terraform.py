@@ -6,14 +6,16 @@ internals/json-format, and the state's format version 4 (2026).
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from ebbtide.analysis.adopting import azure, azurerm, google
 from ebbtide.analysis.adopting.found import AdoptionError, Found, FoundResource, LeftOut
+from ebbtide.analysis.adopting.inputs import merged_deeply, removed, without_secrets
+from ebbtide.analysis.providers.property_path import replaced
 from ebbtide.analysis.reading.gke import CLUSTER, NODE_POOL
 from ebbtide.analysis.reading.state import recording_of
 from ebbtide.analysis.recording.recording import stack_and_project
-from ebbtide.analysis.recording.values import UNKNOWN, Plain, revealed
 from ebbtide.declaration.cloud_kind import CloudKind
 
 _TYPES: Final = {"google_container_cluster": CLUSTER, "google_container_node_pool": NODE_POOL}
@@ -76,22 +78,24 @@ def read_pulumi(document: object, text: str, file: str) -> Found | None:
     stack, project = stack_and_project(str(resources[0].get("urn"))) if resources else ("", "")
     recording = recording_of(text, project=project, stack=stack, file=file)
     known = {*_TYPES.values(), *azure.TYPES}
-    pairs = [
-        (item.type, {**dict(item.outputs), **dict(item.inputs), "id": item.id})
-        for item in recording
-        if item.type in known and not item.read
-    ]
-    plain = [(token, cast("Mapping[str, Any]", _known(revealed(values)))) for token, values in pairs]
-    if on_azure := [values for token, values in plain if token in azure.TYPES]:
-        return azure.read(on_azure, file)
-    return _found(plain, file)
-
-
-def _known(value: Plain) -> Plain:
-    """Return a value without encrypted parts."""
-    if isinstance(value, dict):
-        return {key: _known(item) for key, item in value.items() if item is not UNKNOWN}
-    return value
+    plain: list[tuple[str, Mapping[str, Any]]] = []
+    withheld: dict[str, tuple[str, ...]] = {}
+    for item in recording:
+        if item.type in known and not item.read:
+            inputs, withheld[str(item.id).lower()] = without_secrets(item.inputs)
+            outputs, _ = without_secrets(item.outputs)
+            for path in withheld[str(item.id).lower()]:
+                outputs = replaced(outputs, path, removed)
+            plain.append((item.type, {**merged_deeply(outputs, inputs), "id": item.id}))
+    on_azure = [values for token, values in plain if token in azure.TYPES]
+    found = azure.read(on_azure, file) if on_azure else _found(plain, file)
+    return found and replace(
+        found,
+        resources=tuple(
+            replace(item, withheld=tuple(dict.fromkeys((*withheld.get(item.id.lower(), ()), *item.withheld))))
+            for item in found.resources
+        ),
+    )
 
 
 def _found(pairs: list[tuple[str, Mapping[str, Any]]], file: str) -> Found:

@@ -1,5 +1,6 @@
 """Recorded values: JSON, extended with secret and unknown values."""
 
+import re
 from collections.abc import Iterator
 from enum import Enum
 from typing import Any, Final, TypeAlias, final
@@ -60,19 +61,40 @@ Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | 
 """A recorded value: JSON, with secrets wrapped and unknown values marked."""
 
 
-def masked(value: Plain) -> Any:
+_LOGIN: Final = re.compile(r"://[^/?#@\s]+:[^/?#@\s]*@")
+"""User and password in a URL, such as a proxy's."""
+_OF_USERS: Final = re.compile(r"(?i)(labels|tags|annotations)\b")
+_NAMED: Final = re.compile(
+    r"(?i)((password|passphrase|secret|token|(private|client|access|account|api)_?key)"
+    r"|headers\[\d+\]\.values?(\[\d+\])?)(\"\])?$"
+)
+"""Paths of text that is a secret: passwords, keys, and values of HTTP headers, such as a registry's."""
+
+
+def is_secret(path: str, value: Plain) -> bool:
+    """Return whether a value is a secret: marked or encrypted as one, of such a name, or a URL with a
+    login."""
+    if isinstance(value, str):
+        named = _NAMED.search(path) is not None and _OF_USERS.search(path) is None
+        return bool(value) and (named or _LOGIN.search(value) is not None)
+    return isinstance(value, Secret) or value is UNKNOWN
+
+
+def masked(value: Plain, path: str = "") -> Any:
     """Convert a recorded value to JSON for display: `[secret]` for secrets, `[unknown]` for unknown
     values.
+
+    Args:
+        value: the value.
+        path: its property path.
     """
-    if isinstance(value, Secret):
-        return SECRET_TEXT
     if value is UNKNOWN:
         return UNKNOWN_TEXT
     if isinstance(value, dict):
-        return {key: masked(item) for key, item in value.items()}
+        return {key: masked(item, child_path(path, key)) for key, item in value.items()}
     if isinstance(value, list):
-        return [masked(item) for item in value]
-    return value
+        return [masked(item, child_path(path, index)) for index, item in enumerate(value)]
+    return SECRET_TEXT if is_secret(path, value) else value
 
 
 def revealed(value: Plain) -> Plain:

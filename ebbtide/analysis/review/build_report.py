@@ -111,7 +111,10 @@ def _changes(changes: Iterable[Change], before: Preview, after: Preview) -> tupl
             pool=pools.get(change.resource.urn, ""),
             fields=tuple(
                 FieldChangeReport(
-                    path=item.path, old=masked(item.old), new=masked(item.new), replaces=item.replaces
+                    path=item.path,
+                    old=masked(item.old, item.path),
+                    new=masked(item.new, item.path),
+                    replaces=item.replaces,
                 )
                 for item in change.fields
             ),
