@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final, cast
 
 from ebbtide.analysis.adopting.found import AdoptionError, Found, FoundResource, LeftOut
-from ebbtide.analysis.adopting.inputs import fitted
+from ebbtide.analysis.adopting.inputs import fitted, without_secrets
 from ebbtide.analysis.providers.changes import FieldChange
 from ebbtide.analysis.reading.aks import AGENT_POOL, CLUSTER, MAINTENANCE
 from ebbtide.analysis.reading.facts import Inputs
@@ -185,12 +185,14 @@ class _Reading:
     ) -> None:
         fits = fitted(token, document)
         self.resources = [item for item in self.resources if (item.type, item.id) != (token, id_)]
+        inputs, withheld = without_secrets(fits.inputs)
         self.resources.append(
             FoundResource(
                 type=token,
                 id=id_,
                 name=name,
-                inputs=fits.inputs,
+                inputs=inputs,
+                withheld=withheld,
                 output_only=tuple(fits.output_only),
                 inline=inline,
             )
@@ -223,15 +225,20 @@ def _check_supported(item: Mapping[str, Any], cluster: str) -> None:
 
 def _not_adoptable(item: Mapping[str, Any], kind: str) -> str:
     """Return why a pool cannot be declared; empty if it can."""
-    if str(item.get("osType")) == "Windows":
-        return "It has Windows nodes, and Ebbtide declares Linux nodes alone."
-    if kind != _SETS:
-        return f"It consists of {kind}, and Ebbtide declares pools of {_SETS} alone."
-    if str(item.get("mode")) not in ("System", "User"):
-        return f"Its mode is {item.get('mode')}, and Ebbtide declares pools of the modes System and User."
-    if Inputs(item).text("powerState.code") == "Stopped":
-        return "It is stopped, and a declared pool runs. Start it first: `az aks nodepool start`."
-    return ""
+    mode = item.get("mode")
+    reasons = {
+        "It has Windows nodes, and Ebbtide declares Linux nodes alone.": str(item.get("osType")) == "Windows",
+        f"It consists of {kind}, and Ebbtide declares pools of {_SETS} alone.": kind != _SETS,
+        f"Its description has no `mode`: it is not whole. Write it again with `{SHOW}`.": mode is None,
+        f"Its mode is {mode}, and Ebbtide declares pools of the modes System and User.": str(mode)
+        not in ("System", "User"),
+        "It is being deleted.": str(item.get("provisioningState")) == "Deleting",
+        "It is stopped, and a declared pool runs. Start it first: `az aks nodepool start`.": Inputs(
+            item
+        ).text("powerState.code")
+        == "Stopped",
+    }
+    return next((reason for reason, applies in reasons.items() if applies), "")
 
 
 def _identity(identity: Mapping[str, Any]) -> dict[str, Any]:
@@ -376,7 +383,9 @@ def obstacle(found: Found) -> str:
     inputs = Inputs(cluster.inputs)
     if not inputs.flag("aadProfile.managed"):
         return (
-            "It has no logins of Entra ID, which Ebbtide would switch on, and AKS never switches off again."
+            "It has no logins of Entra ID, which Ebbtide would switch on, and AKS never switches off. To "
+            "adopt the cluster, switch them on first (`az aks update --enable-aad`); to adopt pools alone, "
+            "add one of the mode User (`az aks nodepool add --mode User`)."
         )
     if inputs.text("servicePrincipalProfile.clientId"):
         return "It runs as a service principal, and a cluster of Ebbtide as a managed identity."

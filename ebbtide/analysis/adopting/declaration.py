@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from enum import Enum
 from typing import Any, Final, cast
@@ -74,8 +75,9 @@ def pool_fields(
         fields = _without_cluster_defaults(fields, pool.site, cluster)
     if fields.get("subnet") == cloud.get("network", {}).get("subnet"):
         fields.pop("subnet", None)
-    shortest = pruned(fields, lambda candidate: _resolved(candidate, pool.site, addons))
-    return shorthand(shortest)
+    with suppress(ValueError):  # the rules say what is wrong with it
+        fields = pruned(fields, lambda candidate: _resolved(candidate, pool.site, addons))
+    return shorthand(fields)
 
 
 def inherited(cluster: FoundResource) -> Mapping[str, tuple[Plain, ...]]:

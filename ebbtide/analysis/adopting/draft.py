@@ -19,7 +19,7 @@ from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import Role
 from ebbtide.declaration.model.resolved_pool import NO_ADDONS
 from ebbtide.declaration.model.rules import overridable as override_rules
-from ebbtide.values.paths import path_keys
+from ebbtide.values.paths import path_keys, path_text, value_at
 
 
 @dataclass(slots=True)
@@ -95,7 +95,14 @@ def draft_of(found: Found, top: Fields, cloud: Fields, *, pools_only: bool, with
         resource.name: writer.read_pool(resource, found.cloud, cloud["location"], zones)
         for resource in found.pools
     }
-    left_out = list(found.left_out)
+    left_out = [
+        *found.left_out,
+        *(
+            LeftOut(name=f"{path} of {item.name}", reason=_WITHHELD)
+            for item in found.resources
+            for path in item.withheld
+        ),
+    ]
     system = next(
         (name for rank in (_is_system, _can_be_system) for name, pool in read.items() if rank(pool)), None
     )
@@ -129,13 +136,13 @@ def draft_of(found: Found, top: Fields, cloud: Fields, *, pools_only: bool, with
             reason = _WITHOUT_QUEUES if found.objects else _WITHOUT_KUEUE
             left_out.append(LeftOut(name=f"pool {name}", reason=reason))
             continue
-        try:
-            is_system = not pools_only and name == system
-            pools[name] = writer.pool_fields(
-                pool, is_system=is_system, cluster=cluster, cloud=cloud, addons=addons
-            )
-        except ValueError as error:
-            left_out.append(LeftOut(name=f"pool {name}", reason=_one_line(error)))
+        if pool.nodes.count == 0:
+            left_out.append(LeftOut(name=f"pool {name}", reason=_EMPTY))
+            continue
+        is_system = not pools_only and name == system
+        pools[name] = writer.pool_fields(
+            pool, is_system=is_system, cluster=cluster, cloud=cloud, addons=addons
+        )
     in_order = dict(sorted(pools.items(), key=lambda item: item[0] != system))
     fields = {key: value for key, value in cloud.items() if key != "overrides"}
     own = writer.existing_fields(fields, cluster.name) if pools_only else writer.cloud_fields(fields)
@@ -155,6 +162,11 @@ def draft_of(found: Found, top: Fields, cloud: Fields, *, pools_only: bool, with
     )
 
 
+_WITHHELD: Final = "It holds a secret, which no file of the stack may have: it stays as it is in the cloud."
+_EMPTY: Final = (
+    "It has neither nodes nor an autoscaler, and a declared pool has one of them. Switch its autoscaler on, "
+    "with a minimum of zero, or give it a node; then adopt it."
+)
 _OF_OWNER: Final = "It is part of the cluster, and stays with the cluster's owner."
 _WITHOUT_KUEUE: Final = (
     "Its nodes are queued, and the stack would install Kueue for it. If the cluster has Kueue, add its "
@@ -185,14 +197,10 @@ def found_zones(cluster: FoundResource) -> tuple[str, ...]:
     return tuple(str(zone) for zone in zones) if isinstance(zones, list) else ()
 
 
-def _one_line(error: ValueError) -> str:
-    return " ".join(str(error).split())
-
-
 def without_faults(draft: Draft, faults: tuple[Fault, ...]) -> bool:
     """Leave out what the rules refuse: overrides, pools, or the cluster; false if that is not possible."""
     names, changed = list(draft.pools), False
-    for fault in faults:
+    for fault in reversed(faults):  # of a list, the last item first
         keys = path_keys(fault.path)
         reason = f"{fault.problem} {fault.consequence}"
         match keys:
@@ -203,12 +211,17 @@ def without_faults(draft: Draft, faults: tuple[Fault, ...]) -> bool:
                 changed = True
             case ("pools", int(index), "overrides", *rest):
                 changed |= _refuse(draft, names[index], [str(key) for key in rest], reason)
-            case ("pools", int(index), *_):
-                if names[index] in draft.pools:
+            case ("pools", int(index), str(field), *rest):
+                if names[index] in draft.pools and not _drop(draft, names[index], (field, *rest), reason):
                     draft.leave(names[index], reason)
                 changed = True
             case ("cloud", "overrides", *rest):
                 changed |= _refuse(draft, "", [str(key) for key in rest], reason)
+            case ("cloud", str(field)) if (
+                draft.is_whole and field in _OPTIONAL and draft.cloud.pop(field, None)
+            ):
+                draft.left_out.append(LeftOut(name=f"{field} of the cluster", reason=reason))
+                changed = True
             case _ if draft.is_whole:
                 keep_with_owner(draft, reason)
                 return True
@@ -222,6 +235,40 @@ _MACHINE: Final = (
     "memoryGib: …}}`, and with `accelerators: {{type: …, count: …}}` in it for GPUs; and add its type, name "
     "and id to the file of the resources."
 )
+
+
+_OPTIONAL: Final = ("kubernetesVersion", "maintenance", "consolidation")
+"""Fields of `cloud` without which it is the same cluster, as it is."""
+_OF_NODES: Final = (
+    "labels",
+    "taints",
+    "networkTags",
+    "billing",
+    "upgrade",
+    "locationPolicy",
+    "shutdownGrace",
+)
+"""Fields of a pool without which it is the same pool."""
+
+
+def _drop(draft: Draft, name: str, keys: tuple[str | int, ...], reason: str) -> bool:
+    """Leave a field of a pool out, or a part of it; false if the pool would be another one without it."""
+    if keys[0] not in _OF_NODES:
+        return False
+    *above, last = keys
+    if isinstance(last, str) and isinstance(value_at(draft.pools[name], path_text(above)), list):
+        above, last = above[:-1], above[-1]
+    while above and isinstance(above[-1], int):  # a key of a taint: the taint
+        *above, last = above
+    holder = value_at(draft.pools[name], path_text(above)) if above else draft.pools[name]
+    if isinstance(holder, dict) and last in holder:
+        del cast("Fields", holder)[str(last)]
+    elif isinstance(holder, list) and isinstance(last, int):
+        del cast("list[Any]", holder)[last]
+    else:
+        return False
+    draft.left_out.append(LeftOut(name=f"{path_text(keys)} of pool {name}", reason=reason))
+    return True
 
 
 def _refuse(draft: Draft, name: str, keys: list[str], reason: str) -> bool:

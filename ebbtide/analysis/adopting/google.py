@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
 from ebbtide.analysis.adopting.found import AdoptionError, Found, FoundResource, LeftOut
-from ebbtide.analysis.adopting.inputs import fitted, moved
+from ebbtide.analysis.adopting.inputs import fitted, moved, removed, without_secrets
 from ebbtide.analysis.providers.property_path import replaced
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.reading.gke import CLUSTER, NODE_POOL
@@ -68,6 +68,7 @@ _COPIES: Final = {
     ),
     NODE_POOL: (
         *("version", "networkConfig.podIpv4CidrBlock", "nodeConfig.effectiveTaints"),
+        "nodeConfig.nodeImageConfigs",  # of the day
         *("nodeConfig.bootDisk.sizeGb", "nodeConfig.bootDisk.diskType"),
     ),
 }
@@ -153,6 +154,9 @@ def _add_pool(
         reason = "GKE's node auto-provisioning created it, and deletes it when it is idle."
         left_out.append(LeftOut(name=f"pool {name}", reason=reason))
         return
+    if str(item.get("status")) == "STOPPING":
+        left_out.append(LeftOut(name=f"pool {name}", reason="It is being deleted."))
+        return
     document = moved(item, _OF_POOL)
     if facts.flag("autoscaling.enabled"):
         document["autoscaling"].pop("enabled")
@@ -187,12 +191,13 @@ def found_resource(token: str, attributes: Mapping[str, Any], id_: str) -> Found
     fits = fitted(token, _without_unspecified(attributes))
     inputs, place = fits.inputs, {"project": keys[1], "location": keys[3]}
     for path in _COPIES[token]:
-        inputs = replaced(inputs, path, _removed)
+        inputs = replaced(inputs, path, removed)
     inputs |= {**place, "name": keys[-1]}
     if token == NODE_POOL:
         inputs |= {"cluster": keys[5]}
         inputs.pop("nodeCount" if "autoscaling" in inputs else "initialNodeCount", None)
         inputs = replaced(inputs, "nodeConfig.resourceLabels", _users)
+        inputs = replaced(inputs, "nodeConfig.labels", _users)
     else:
         if is_gke_zone(keys[3]):
             zones = Inputs(inputs).texts("nodeLocations")
@@ -202,10 +207,12 @@ def found_resource(token: str, attributes: Mapping[str, Any], id_: str) -> Found
             del inputs["databaseEncryption"]
         inputs = replaced(inputs, "resourceLabels", _users)
         inputs = replaced(inputs, "clusterAutoscaling", _without_provisioning)
+    inputs, withheld = without_secrets(inputs)
     return FoundResource(
         type=token,
         id=id_,
         name=keys[-1],
+        withheld=withheld,
         inputs={key: value for key, value in inputs.items() if value not in (None, {}, [])},
         output_only=tuple(fits.output_only),
     )
@@ -226,14 +233,11 @@ def _without_provisioning(autoscaling: Any) -> dict[str, Any]:
     return {key: value for key, value in items if key not in _PROVISIONING}
 
 
-def _removed(_: object) -> None:
-    """Remove a value."""
-
-
 def _users(labels: Any) -> dict[str, Any] | None:
-    """Return billing labels without Google's own, whose prefix is reserved."""
+    """Return labels without Google's own, whose prefixes are reserved: the provider keeps those of nodes
+    (hashicorp/terraform-provider-google#7928)."""
     items = cast("dict[str, Any]", labels).items()
-    return {key: value for key, value in items if not key.startswith("goog-")} or None
+    return {key: value for key, value in items if not key.startswith(("goog-", "cloud.google.com/"))} or None
 
 
 def _accelerators(facts: Inputs) -> Iterator[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain, count
 from typing import Any, Final
@@ -93,6 +93,14 @@ def adopt_queues(
     try:
         derived = declare({**declaration, **fields})
     except DeclarationError as error:
+        weightless = [_without_weight(item) for item in objects]
+        if weightless != list(objects) and any(fault.rule == _FOR_TEAMS for fault in error.faults):
+            adopted = adopt_queues(weightless, declaration, created=created)
+            names = (text(item, "metadata", "name") for item in objects if _without_weight(item) != item)
+            left = tuple(
+                LeftOut(name=f"fairSharing.weight of ClusterQueue {name}", reason=_NO_TEAMS) for name in names
+            )
+            return replace(adopted, left=(*adopted.left, *left))
         faults = "\n".join(str(fault) for fault in error.faults)
         raise AdoptionError(f"The queues cannot be declared as they are:\n{faults}") from None
     made: list[Manifest] = []
@@ -101,6 +109,21 @@ def adopt_queues(
         made += of_kind(fallback_objects(derived), "ComputeClass")
     left = tuple(left_objects(objects, made, reading.left))
     return AdoptedQueues(fields, tuple(compare_objects(objects, made)), left)
+
+
+_FOR_TEAMS: Final = "pool-overrides-with-teams"
+_NO_TEAMS: Final = (
+    "A declaration has weights for teams alone, whose pods need GKE's metadata server, which pools of the "
+    "cluster do not have. It stays as it is."
+)
+
+
+def _without_weight(item: Manifest) -> Manifest:
+    """Return a ClusterQueue without its weight in fair sharing; any other object as it is."""
+    spec = part(item, "spec")
+    if text(item, "kind") != "ClusterQueue" or "fairSharing" not in spec:
+        return item
+    return {**item, "spec": {key: value for key, value in spec.items() if key != "fairSharing"}}
 
 
 def adopted_objects(objects: Sequence[Manifest], recording: Recording) -> Iterator[Mapping[str, Any]]:

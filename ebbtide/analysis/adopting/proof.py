@@ -51,6 +51,7 @@ _NAMES: Final = {
 """The input with a resource's name in the cloud."""
 
 _ROUNDS: Final = 6
+_SHOWN: Final = 5
 
 
 def adopt(
@@ -70,17 +71,21 @@ def adopt(
         AdoptionError: no pool can be adopted, or the declaration is invalid otherwise.
     """
     draft = draft_of(found, top, cloud, pools_only=pools_only, with_queues=with_queues)
+    changes: tuple[Change, ...] = ()
     for _ in range(_ROUNDS + len(draft.pools)):
-        recorded = _recorded(draft, record)
-        if recorded is None:
-            continue
+        while (recorded := _recorded(draft, record)) is None:
+            pass  # each time, less of it is left
         recording = azure.with_separate_pools(recorded)
         before = _before(found, recording)
         compared = compare(before, recording, deployed=True)
         changes = tuple(_settled(draft, change) for change in compared)
         if not _improve(draft, changes, before, recording):
             return replace(_adoption(draft, changes, before, recording), recording=recorded)
-    raise AdoptionError("The declaration of the cluster does not settle.")
+    paths = [f"{_key(item.resource) or 'cluster'}: {field.path}" for item in changes for field in item.fields]
+    raise AdoptionError(
+        "The declaration of the cluster does not settle: each version of it changes other fields, at last "
+        f"{', '.join(paths[:_SHOWN])}. Adopt its pools alone with --pools-only, and report this line."
+    )
 
 
 def _recorded(draft: Draft, record: Record) -> Recording | None:

@@ -142,6 +142,9 @@ def one_cluster(
     # Its pools and schedules.
     of_cluster = (item for item in found.resources if item.id.startswith(f"{cluster.id}/"))
     left_out = list(found.left_out)
+    known = tuple(f"{item.id}/" for item in found.clusters)
+    others = (item for item in found.pools if not item.id.startswith(known))
+    left_out += [LeftOut(name=f"pool {item.name}", reason="It is of another cluster.") for item in others]
     if Inputs(cluster.inputs).flag("clusterAutoscaling.enabled"):
         left_out.append(LeftOut(name="node auto-provisioning", reason=_PROVISIONING))
     return replace(found, resources=(cluster, *of_cluster), left_out=tuple(left_out))

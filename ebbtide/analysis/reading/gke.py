@@ -305,7 +305,7 @@ def _nodes(inputs: Inputs, spread: int) -> tuple[Nodes, int | None]:
     if not inputs.has("autoscaling"):
         return Nodes.model_construct(count=total or 0), total
     most = inputs.number("autoscaling.totalMaxNodeCount")
-    if most is not None:
+    if most:  # a Terraform state has 0 for limits for each zone
         least = inputs.number("autoscaling.totalMinNodeCount") or 0
         return Nodes.model_construct(min=least, max=most), total
     least, most = (inputs.number(f"autoscaling.{name}NodeCount") or 0 for name in ("min", "max"))

@@ -1,0 +1,267 @@
+"""A finding costs the field that it names: the pool and the cluster are adopted, and the field is listed."""
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from ebbtide.analysis.adopting import google, kueue, sources, terraform
+from ebbtide.analysis.adopting.adoption import Adoption
+from ebbtide.analysis.adopting.found import AdoptionError, Found
+from ebbtide.analysis.adopting.proof import adopt
+from ebbtide.declaration.model.declare import declare
+from tests.synth import synth
+from tests.unit.adopting import aks_shapes
+from tests.unit.adopting import test_aks as on_azure
+from tests.unit.adopting.gke_shapes import Document, cluster, merged, pool
+from tests.unit.adopting.test_gke import WORKLOAD_IDENTITY, adopted
+
+_POOL_ID = "projects/acme-ml/locations/us-central1-a/clusters/lab/nodePools/batch"
+_TERRAFORM: Document = {
+    "id": _POOL_ID,
+    "name": "batch",
+    "initial_node_count": 0,
+    "autoscaling": [
+        {"min_node_count": 0, "max_node_count": 3, "total_min_node_count": 0, "total_max_node_count": 0}
+    ],
+    "management": [{"auto_repair": True, "auto_upgrade": True}],
+    "node_config": [
+        {
+            "machine_type": "n1-standard-8",
+            "disk_size_gb": 100,
+            "disk_type": "pd-balanced",
+            "image_type": "COS_CONTAINERD",
+            "guest_accelerator": [],
+            "workload_metadata_config": [{"mode": ""}],
+            "oauth_scopes": ["https://www.googleapis.com/auth/cloud-platform"],
+        }
+    ],
+    "node_locations": ["us-central1-a"],
+}
+
+
+def _of_cluster(document: Document) -> Found:
+    found = google.read(document, "cluster.json")
+    assert found
+    return found
+
+
+def _proved(found: Found, **options: Any) -> Adoption:
+    whole = sources.one_cluster(found, None)
+    top = {"name": "lab", "owner": "ml"}
+    return adopt(whole, top, google.cloud_fields(whole), synth, **{"pools_only": True, **options})
+
+
+def _lab(*pools: Document, **changes: Any) -> Document:
+    return cluster("lab", "us-central1-a", [pool("admin", "e2-standard-4"), *pools], **changes)
+
+
+def _left(adoption: Adoption) -> dict[str, str]:
+    return {part.name: part.reason for part in adoption.left_out}
+
+
+def test_a_pool_of_terraform_keeps_its_limits_and_its_identity() -> None:
+    """Zero is no maximum, and an empty mode is no mode."""
+    resource: Document = {
+        "type": "google_container_node_pool",
+        "mode": "managed",
+        "instances": [{"attributes": _TERRAFORM}],
+    }
+    found = terraform.read({"version": 4, "terraform_version": "1", "resources": [resource]}, "f")
+    assert found
+    both = Found(
+        cloud=found.cloud, account="acme-ml", resources=(*_of_cluster(_lab()).resources, *found.resources)
+    )
+    adoption = _proved(both)
+    (batch,) = (item for item in adoption.declaration["pools"] if item["name"] == "batch")
+    assert batch["nodes"] == {"max": 3}
+    changed = [row.path for row in adoption.updates if row.resource == "batch"]
+    assert [path for path in changed if "workloadMetadata" in path or "guestAccelerators" in path] == []
+    assert _left(adoption) == {}
+
+
+def test_outputs_of_a_pulumi_state_are_merged_at_any_depth() -> None:
+    """What the program omits, inside of an object that it has, is in the outputs."""
+    urn = "urn:pulumi:dev::other::gcp:container/nodePool:NodePool::batch"
+    inputs = {"nodeConfig": {"guestAccelerators": [{"type": "nvidia-tesla-t4", "count": 1}]}}
+    config = {"machineType": "n1-standard-8", "imageType": "COS_CONTAINERD"}
+    driver = {"gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"}}
+    outputs = {
+        "nodeConfig": {**config, "guestAccelerators": [{"type": "nvidia-tesla-t4", "count": 1, **driver}]}
+    }
+    item = {
+        "urn": urn,
+        "type": "gcp:container/nodePool:NodePool",
+        "custom": True,
+        "id": _POOL_ID,
+        "inputs": inputs,
+        "outputs": outputs,
+    }
+    document = {"version": 3, "deployment": {"resources": [item]}}
+    found = terraform.read_pulumi(document, json.dumps(document), "f")
+    assert found
+    (batch,) = found.pools
+    assert batch.inputs["nodeConfig"] == {
+        **config,
+        "guestAccelerators": [{"type": "nvidia-tesla-t4", "count": 1, **driver}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("labels", "taints", "left"),
+    [
+        ({"cloud.google.com/gke-boot-disk": "pd-balanced", "team": "ml"}, [], []),
+        ({"kubernetes.io/hostname": "a", "team": "ml"}, [], ["labels"]),
+        ({"team": "ml"}, [{"key": "bad key", "value": "x", "effect": "NO_SCHEDULE"}], ["taints"]),
+    ],
+    ids=str,
+)
+def test_a_refused_label_or_taint_costs_itself_alone(
+    labels: Document, taints: list[Document], left: list[str]
+) -> None:
+    """The pool is declared with its other labels; GKE's own ones are GKE's."""
+    own = pool("batch", "n2-standard-8", config={"labels": labels, "taints": taints})
+    adoption = adopted(_lab(own))
+    (batch,) = (item for item in adoption.declaration["pools"] if item["name"] == "batch")
+    assert batch["labels"] == {"team": "ml"}
+    names = _left(adoption)
+    assert [any(name.startswith(field) and "of pool batch" in name for name in names) for field in left] == (
+        [True] * len(left)
+    )
+    assert len(names) == len(left)
+    assert declare(adoption.declaration)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"networkConfig": {"datapathProvider": None}},
+        {"currentMasterVersion": "1.24.9-gke.100", "initialClusterVersion": "1.24.9-gke.100"},
+        {"resourceLabels": {"goog-own": "x"}},
+    ],
+    ids=str,
+)
+def test_an_old_cluster_is_adopted_whole(changes: Document) -> None:
+    """One of the legacy data path, or of a version that no new cluster has, exists: nothing replaces it."""
+    document = merged(_lab(**WORKLOAD_IDENTITY), changes)
+    if "currentMasterVersion" in changes:
+        document["nodePools"][0]["version"] = changes["currentMasterVersion"]
+    adoption = adopted(document)
+    assert "existing" not in adoption.declaration["cloud"]
+    assert [row.path for row in adoption.updates if row.path == "datapathProvider"] == []
+
+
+def test_pools_that_no_declaration_has_say_why() -> None:
+    """Without nodes and an autoscaler, being deleted, or of another cluster: each has its reason."""
+    empty, going = (
+        pool("empty", "n2-standard-8", initialNodeCount=0),
+        pool("going", "n2-standard-8", status="STOPPING"),
+    )
+    other = cluster("other", "us-central1-a", [pool("theirs", "e2-standard-4")])
+    found = _of_cluster(_lab(empty, going))
+    theirs = _of_cluster(other).pools
+    both = Found(
+        cloud=found.cloud,
+        account=found.account,
+        resources=(*found.resources, *theirs),
+        left_out=found.left_out,
+    )
+    left = _left(_proved(both))
+    assert "neither nodes nor an autoscaler" in left["pool empty"]
+    assert left["pool going"] == "It is being deleted."
+    assert left["pool theirs"] == "It is of another cluster."
+
+
+def test_a_weight_of_a_queue_is_left_without_the_metadata_server() -> None:
+    """It would need a team, whose pods need the server; the queue itself is adopted."""
+    mode = {"workloadMetadataConfig": {"mode": "GCE_METADATA"}}
+    batch = pool("batch", "n2-standard-8", config={"labels": {"pool": "batch"}, **mode})
+    adoption = adopted(_lab(batch, **WORKLOAD_IDENTITY), {"kind": "ResourceFlavor"})
+    amount = {"name": "cpu", "nominalQuota": "8"}
+    flavors = {"coveredResources": ["cpu"], "flavors": [{"name": "batch", "resources": [amount]}]}
+    version = {"apiVersion": "kueue.x-k8s.io/v1beta1"}
+    objects: list[Document] = [
+        {
+            **version,
+            "kind": "ResourceFlavor",
+            "metadata": {"name": "batch"},
+            "spec": {"nodeLabels": {"pool": "batch"}},
+        },
+        {
+            **version,
+            "kind": "ClusterQueue",
+            "metadata": {"name": "research"},
+            "spec": {"resourceGroups": [flavors], "fairSharing": {"weight": "2"}, "namespaceSelector": {}},
+        },
+        {
+            **version,
+            "kind": "LocalQueue",
+            "metadata": {"name": "research", "namespace": "lab"},
+            "spec": {"clusterQueue": "research"},
+        },
+    ]
+    found = kueue.read({"items": objects}, "f")
+    assert found
+    queues = kueue.adopt_queues(found.objects, adoption.declaration)
+    assert [item["name"] for item in queues.fields["queues"]] == ["research"]
+    assert "teams" not in queues.fields
+    assert "fairSharing.weight of ClusterQueue research" in {part.name for part in queues.left}
+
+
+def test_azure_says_the_next_step() -> None:
+    """A cluster without logins of Entra ID, and with one pool, needs either."""
+    documents = copy.deepcopy(aks_shapes.VERIFIED)
+    documents[0]["aadProfile"] = None
+    with pytest.raises(AdoptionError, match=r"az aks update --enable-aad.*az aks nodepool add --mode User"):
+        on_azure.adopted(documents)
+
+
+_WITH_LOGIN = "http://user:password@proxy.example.com:3128"
+
+
+def test_no_secret_is_written() -> None:
+    """A proxy's password, a registry's header and Windows' password stay in the cloud, and are named."""
+    windows = {"adminUsername": "azureuser", "adminPassword": "s3cret!"}
+    documents = copy.deepcopy(aks_shapes.CILIUM)
+    documents[0] |= {
+        "httpProxyConfig": {"httpProxy": _WITH_LOGIN, "noProxy": ["10.0.0.1"]},
+        "windowsProfile": windows,
+    }
+    header = {"key": "Authorization", "values": ["Basic czNjcmV0"]}
+    registry = {
+        "server": "mirror.example.com",
+        "hosts": [{"host": "mirror.example.com", "headers": [header]}],
+    }
+    own = pool("batch", "n2-standard-8", config={"containerdConfig": {"registryHosts": [registry]}})
+    for adoption, names in (
+        (on_azure.adopted(documents), ["httpProxyConfig of research", "windowsProfile of research"]),
+        (adopted(_lab(own)), ["nodeConfig.containerdConfig of batch"]),
+    ):
+        assert [name for name in names if name not in _left(adoption)] == []
+        text = json.dumps([adoption.declaration, [str(row) for row in (*adoption.fields, *adoption.updates)]])
+        assert not [word for word in ("password", "s3cret", "czNjcmV0") if word in text]
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_a_secret_of_a_pulumi_export_is_named(*, encrypted: bool) -> None:
+    """Whether the export shows it or not, and with the property that it is a part of."""
+    signature = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}
+    secret = {**signature, **({"ciphertext": "x"} if encrypted else {"plaintext": json.dumps("s3cret!")})}
+    (document, *_) = aks_shapes.VERIFIED
+    urn = "urn:pulumi:dev::other::azure-native:containerservice:ManagedCluster::aks"
+    properties = {**document, "httpProxyConfig": {"httpProxy": secret, "noProxy": ["10.0.0.1"]}}
+    item = {
+        "urn": urn,
+        "type": "azure-native:containerservice:ManagedCluster",
+        "custom": True,
+        "id": document["id"],
+        "inputs": properties,
+        "outputs": properties,
+    }
+    export = {"version": 3, "deployment": {"resources": [item]}}
+    found = terraform.read_pulumi(export, json.dumps(export), "f")
+    assert found
+    (made,) = found.clusters
+    assert made.withheld == ("httpProxyConfig",)
+    assert "httpProxyConfig" not in made.inputs
