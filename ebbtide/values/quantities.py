@@ -8,6 +8,10 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Final
 
+LARGEST: Final = 2**31 - 1
+"""Largest int32, the type of counts in the clouds' APIs (GKE v1 API; Microsoft.ContainerService 2025-09-01)
+and in Kubernetes'."""
+
 _QUANTITY: Final = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:[eE]([+-]?\d{1,2})|([a-zA-Z]*))")
 _UNITS: Final = {
     **{unit: Decimal(1000) ** power for power, unit in enumerate(["n", "u", "m", "", *"kMGTPE"], start=-3)},

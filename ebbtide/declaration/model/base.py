@@ -19,6 +19,7 @@ from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.values import durations
 from ebbtide.values.documents import Described
 from ebbtide.values.paths import ancestors
+from ebbtide.values.quantities import LARGEST
 
 _Read = TypeVar("_Read")
 _Written = TypeVar("_Written")
@@ -133,10 +134,6 @@ OptionalMoment = Converted[Moment | None, datetime | str | None]
 
 OptionalDuration = Converted[Duration | None, timedelta | str | None]
 """An optional duration."""
-
-LARGEST = 2**31 - 1
-"""Largest int32, the type of counts in the clouds' APIs (GKE v1 API; Microsoft.ContainerService 2025-09-01)
-and in Kubernetes'."""
 
 Count = Annotated[int, Field(strict=True, ge=0, le=LARGEST)]
 """A non-negative integer."""

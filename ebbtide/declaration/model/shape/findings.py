@@ -11,7 +11,6 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from ebbtide.declaration.model.base import LARGEST
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.shape.error_locations import (
     Location,
@@ -28,6 +27,7 @@ from ebbtide.declaration.model.shape.error_locations import (
 from ebbtide.declaration.model.shape.unknown_keys import unknown_key
 from ebbtide.text import described, did_you_mean
 from ebbtide.values.paths import is_within, path_keys, path_text
+from ebbtide.values.quantities import LARGEST
 
 _EXAMPLES = {
     "Accelerator.type": "nvidia-tesla-t4",
