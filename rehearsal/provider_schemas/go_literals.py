@@ -115,9 +115,8 @@ class Source:
     def _operated(self, value: Any) -> Any:
         while self._peek() in ("+", "*", "/", "-"):
             operator, other = self._next()[1], self._value()
-            value = (
-                value + other if operator == "+" and isinstance(other, type(value)) else Call("expression")
-            )
+            is_sum = operator == "+" and type(value) is type(other) and not isinstance(value, Call | Literal)
+            value = value + other if is_sum else Call("expression")
         return value
 
     def _composite(self) -> Any:

@@ -107,6 +107,13 @@ def test_go_literals() -> None:
     assert disk.keyed["Default"] == Call("expression")
 
 
+def test_a_sum_with_a_call_is_an_expression() -> None:
+    """Texts are joined; what Go computes is not."""
+    text = 'var s = map[string]*schema.Schema{"a": {Default: 2 * one() + two(), Description: "x" + "y"}}'
+    (schema,) = Source(text).schemas()["s"].values()
+    assert schema.keyed == {"Default": Call("expression"), "Description": "xy"}
+
+
 def test_rows_of_a_terraform_schema(tmp_path: Path) -> None:
     """Pulumi's names, and every constraint that a schema has, with file and release."""
     for token, file, name in schemas():
