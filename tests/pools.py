@@ -69,7 +69,7 @@ def _aks(recording: Recording) -> Iterator[MadePool]:
             yield _agent_pool(cluster.urn, profile, profile["name"], inline=True)
     for resource in recording.of_type("azure-native:containerservice:AgentPool"):
         inputs = resource.inputs
-        yield _agent_pool(resource.urn, inputs, inputs["agentPoolName"], inline=False)
+        yield _agent_pool(resource.urn, inputs, str(inputs["agentPoolName"]), inline=False)
 
 
 def _agent_pool(urn: str, inputs: Any, name: str, *, inline: bool) -> MadePool:

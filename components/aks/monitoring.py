@@ -74,7 +74,9 @@ class LogStore(pulumi.ComponentResource):
             location=args.location,
             sku={"name": operationalinsights.WorkspaceSkuNameEnum.PER_GB2018},
             retention_in_days=args.logs.retention_days,
-            workspace_capping={"daily_quota_gb": limit} if limit is not None else None,
+            workspace_capping=(
+                None if limit is None else operationalinsights.WorkspaceCappingArgs(daily_quota_gb=limit)
+            ),
             tags=dict(args.labels),
             opts=inside,
         )

@@ -97,7 +97,7 @@ def _task_options() -> Iterator[Parameter]:
             autocompletion=completions.get(item.name),
             show_default=bool(default),
         )
-        yield Parameter(item.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[of, info])
+        yield Parameter(item.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[of, info])  # pyrefly: ignore[not-a-type] # made while running
 
 
 def _shared_options() -> Iterator[Parameter]:

@@ -325,7 +325,7 @@ def _opened(address: str) -> tuple[Any, str]:
         ) from None
     except ValueError as error:
         raise CheckpointError(f"{address} cannot be opened: {error}.") from error
-    return files, str(path)
+    return files, path
 
 
 def _download(address: str, directory: Path) -> None:

@@ -195,7 +195,7 @@ class Reads(Events):
                 id=old.id,
                 inputs=old.inputs or {},
                 outputs=old.outputs or {},
-                read_inputs=read and (read.inputs or {}),
-                read_outputs=read and (read.outputs or {}),
+                read_inputs=(read.inputs or {}) if read else None,
+                read_outputs=(read.outputs or {}) if read else None,
             )
         )

@@ -73,7 +73,7 @@ def test_training_starts_faster_and_writes_faster(changes: dict[str, Any], shown
     story = _story("checkpointed-training")
     pool(story, "preemptible-gpu-pool").update(changes)
     report = _previewed(story, "preemptible-gpu-pool")
-    assert ", ".join(filter(None, [report.local_disks, *report.settings])) == shown
+    assert ", ".join(text for text in (report.local_disks, *report.settings) if text) == shown
 
 
 def test_training_on_a_tpu_slice() -> None:

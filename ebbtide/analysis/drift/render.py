@@ -63,7 +63,7 @@ def summary(drift: Drift) -> str:
 
 def _others(drift: Drift) -> str:
     """Count the differences that no person made, in a sentence; empty if there are none."""
-    counts = Counter(
+    counts: Counter[str] = Counter(
         field.maker for item in drift.resources for field in item.fields if field.maker != "person"
     )
     listed = [f"{counts[maker]} of {words}" for maker, words in _MAKERS.items() if counts[maker]]

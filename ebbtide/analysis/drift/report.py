@@ -107,7 +107,7 @@ class Drift(DocumentPart):
 
 def fingerprint(resources: Iterable[ResourceDrift], unowned: Iterable[UnownedResource]) -> str:
     """Return the fingerprint of a person's drift; empty if there is none."""
-    counts = Counter(
+    counts: Counter[tuple[str, str, str]] = Counter(
         (resource.action, "deleted" if resource.deleted else "changed", resource.type)
         for resource in resources
         if resource.is_of_person

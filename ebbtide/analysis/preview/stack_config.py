@@ -127,7 +127,7 @@ def _without_ciphertext(value: Yaml) -> tuple[Yaml, bool]:
         case list():
             listed = [_without_ciphertext(item) for item in value]
             return [plain for plain, _ in listed], any(is_encrypted for _, is_encrypted in listed)
-        case float() if value.is_integer():
+        case float() if value.is_integer():  # pyrefly: ignore[missing-attribute] # no int, which lacks it in 3.11
             return int(value), False
         case _:
             return value, False

@@ -25,7 +25,12 @@ _Read = TypeVar("_Read")
 _Written = TypeVar("_Written")
 
 if TYPE_CHECKING:
-    _Model = Described
+
+    class _Model(Described):
+        model_config = ConfigDict(strict=True)  # pyrefly compares arguments with the descriptors below
+
+        @classmethod
+        def model_construct(cls, _fields_set: set[str] | None = None, **values: Any) -> Self: ...
 
     class Converted(Generic[_Read, _Written]):
         """A field whose constructor argument has the second type, and whose attribute has the first.

@@ -236,6 +236,7 @@ def find_source(directory: Path, stack: str) -> Source | None:
                 for key, item in others.items()
             }
             misplaced = tuple(misplaced_keys(file, document, project))
+            # pyrefly: ignore[bad-argument-type] # loses the type of `others`
             return Source(declaration=declaration, settings=settings, misplaced=misplaced)
         case _:
             return None

@@ -206,6 +206,7 @@ def _check_limits(text: str) -> None:
     repeated = 0
     try:
         for event in iter(loader.get_event, None):
+            mark: yaml.Mark = event.start_mark
             values, levels, anchor = 1, 0, getattr(event, "anchor", None)
             match event:
                 case yaml.CollectionStartEvent():
@@ -222,10 +223,10 @@ def _check_limits(text: str) -> None:
                     continue
             if len(open_nodes) - 1 + levels > DEEPEST:
                 problem = f"The value is nested more than {DEEPEST} levels deep."
-                raise _NodeError(problem, event.start_mark, "Write it with fewer levels.")
+                raise _NodeError(problem, mark, "Write it with fewer levels.")
             if repeated > _MOST_REPEATED:
                 problem = f"The aliases of the file repeat more than {_MOST_REPEATED} values."
-                raise _NodeError(problem, event.start_mark, "Write the values out.")
+                raise _NodeError(problem, mark, "Write the values out.")
             if not isinstance(event, yaml.CollectionStartEvent):
                 name, siblings, deepest = open_nodes[-1]
                 open_nodes[-1] = (name, siblings + values, max(deepest, levels + 1))

@@ -105,7 +105,7 @@ def unwrapped(hint: Any) -> Any:
     if not is_union(hint):
         return hint
     choices = [choice for choice in get_args(hint) if (get_origin(choice) or choice) not in _NO_CHOICES]
-    return unwrapped(choices[0]) if len(choices) == 1 else Union[tuple(choices)]  # noqa: UP007 - made while running
+    return unwrapped(choices[0]) if len(choices) == 1 else Union[tuple(choices)]  # noqa: UP007 # pyrefly: ignore[invalid-annotation] # made while running
 
 
 def is_union(hint: Any) -> bool:

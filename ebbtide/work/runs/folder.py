@@ -250,7 +250,7 @@ def _leaves(link: str, target: Path) -> bool:
 def _is_git_ignored(path: Path, ignored: Sequence[_Ignored], *, is_directory: bool) -> bool:
     """Check a path against the nearest `.gitignore` with a matching pattern (Git docs, gitignore, 2026)."""
     matches = (item.match(path, is_directory=is_directory) for item in reversed(ignored))
-    return bool(next((match for match in matches if match is not None), False))
+    return next((match for match in matches if match is not None), False)
 
 
 def _parents(root: Path) -> list[_Ignored]:

@@ -98,7 +98,7 @@ class _Preempting(_Server):
 
     def _pod(self, name: str, phase: str, started: str = "", **status: Any) -> Object:
         metadata = {"namespace": "vision", "labels": {"batch.kubernetes.io/controller-uid": "u"}}
-        since = {"startTime": _at(started)} if started else {}
+        since: dict[str, Any] = {"startTime": _at(started)} if started else {}
         made = pod(name, phase, node="n" if started else "", metadata=metadata, **since, **status)
         placed = {"nodeSelector": {"ebbtide.dev/pool": "t4-spot"}, "tolerations": [{"operator": "Exists"}]}
         return made | {"spec": {**self._job["spec"]["template"]["spec"], **placed, **made["spec"]}}

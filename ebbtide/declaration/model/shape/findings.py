@@ -125,7 +125,7 @@ def taint_of(location: Location) -> str:
         return _taint_of(**match.groupdict(default="")) if match else ""
     if _is_taint(item_of(location.annotation)) and isinstance(value, Mapping):
         values = cast("Mapping[str, object]", value)
-        written = [_taint_of(str(key), text) for key, text in values.items() if isinstance(text, str)]
+        written = [_taint_of(key, text) for key, text in values.items() if isinstance(text, str)]
         return f"[{', '.join(written)}]" if len(written) == len(values) and "key" not in values else ""
     return ""
 

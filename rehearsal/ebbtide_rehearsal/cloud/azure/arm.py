@@ -243,7 +243,7 @@ class _Facts(dict[str, str]):
     """Facts that a template references, from a request or chosen by Azure."""
 
     def __init__(self, request: Request) -> None:
-        inputs = {key: str(value) for key, value in request.inputs.items() if isinstance(value, str)}
+        inputs = {key: value for key, value in request.inputs.items() if isinstance(value, str)}
         super().__init__(
             inputs,
             name=ids.last(request.id),

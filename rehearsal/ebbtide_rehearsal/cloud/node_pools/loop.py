@@ -206,8 +206,8 @@ class Autoscaler:
                         return True  # what is free has changed
                 case Order() as order:
                     is_ordered = self._order(request, order, snapshot)
-                    if request.kind == ATOMIC and (new := ordered(request, came=is_ordered)):
-                        self._set_condition(request, reader, new, snapshot.now)
+                    if request.kind == ATOMIC and (condition := ordered(request, came=is_ordered)):
+                        self._set_condition(request, reader, condition, snapshot.now)
                     if is_ordered:
                         return True
         return False
@@ -307,13 +307,13 @@ class Autoscaler:
     def scale_down(self, snapshot: ClusterSnapshot) -> None:
         """Remove unneeded nodes, and log the reasons that keep the others."""
         self._review = review(snapshot, self._review, booked(snapshot), self._last_scale_up, self._settings)
-        for node in self._review.unremovable:
-            key = node.node, node.pod, node.why
+        for held in self._review.unremovable:
+            key = held.node, held.pod, held.why
             if key not in self._reported:
                 self._reported.add(key)
-                message = node.message if self._cloud == "gke" else ""
-                facts = {"node": node.node, "pod": node.pod, "why": node.why, "message": message}
-                self._store.log_event("held-node", node.sentence, **facts)
+                message = held.message if self._cloud == "gke" else ""
+                facts = {"node": held.node, "pod": held.pod, "why": held.why, "message": message}
+                self._store.log_event("held-node", held.sentence, **facts)
         for machine in snapshot.machines:
             if machine.state == "running" and (node := snapshot.nodes.get(machine.name)):
                 self._remove_unneeded(machine, node, snapshot)
