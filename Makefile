@@ -24,6 +24,12 @@ TESTS_NEED := pulumi-language-python pulumi-language-python-exec pulumi-language
 # If the machine is busy, the real Kueue, whose backoffs go on while its requests wait, decides otherwise.
 RERUN := --reruns 1 --only-rerun "Real time was late"
 
+# Paths in ARGS replace the directories of a target: $(call tests,tests).
+tests = $(if $(filter tests/% rehearsal/% kueue-replay/%,$(ARGS)),,$(1))
+
+# Every run of many tests names its longest.
+LONGEST := --durations=25
+
 # Pytest's exit status if ARGS select no test, which is no failure where there are two runs.
 NONE := test $$? = 5
 
@@ -34,7 +40,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install preview policies test manifests rehearse rehearse-all lint types pytest test-rehearsal fmt docs site bench wheel dist released pin prices lock lowest clean
+.PHONY: help install preview policies check test manifests rehearse rehearse-all lint types strict-types pytest test-rehearsal fmt docs site bench wheel dist released pin prices lock lowest clean
 
 help: ## What there is to call.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +52,9 @@ preview: $(VENV)/.checkout ## What a stack would create, without a cloud: STACK=
 
 policies: policies/.venv/.installed ## The environment of the policy pack, for pulumi preview --policy-pack policies.
 
+check: lint types ## What a change needs, in a minute: style, types, and the nearest tests that it reaches.
+	@$(BIN)/python -m tests.reached $(ARGS)
+
 test: lint types pytest ## Everything that needs nothing but Python.
 
 manifests: $(VENV)/.dev ## The released manifests that some tests read, from pinned Go modules: needs Go and git.
@@ -55,12 +64,12 @@ rehearse: $(VENV)/.dev ## A stack on the real engine and a real Kubernetes, then
 	@$(BIN)/ebbtide rehearse $(STACK)
 	-@$(BIN)/python -m tests.manifests
 	@$(BIN)/python -m ebbtide_rehearsal.tools $(TESTS_NEED) >/dev/null
-	$(BIN)/pytest -m "(engine or rehearsal or released) and not long" -n 3 --dist loadfile $(RERUN) $(ARGS)
+	$(BIN)/pytest -m "(engine or rehearsal or released) and not long" -n 3 --dist loadfile $(LONGEST) $(RERUN) $(ARGS)
 
 rehearse-all: $(VENV)/.dev policies ## Every scenario and everything else that wants a real control plane: about two hours.
 	-@$(BIN)/python -m tests.manifests
-	$(BIN)/pytest -m "(engine or rehearsal or released) and not alone" -n 2 --dist loadfile $(ARGS) || $(NONE)
-	$(BIN)/pytest -m alone $(RERUN) $(ARGS) || $(NONE)
+	$(BIN)/pytest -m "(engine or rehearsal or released) and not alone" -n 2 --dist loadfile $(LONGEST) $(ARGS) || $(NONE)
+	$(BIN)/pytest -m alone $(LONGEST) $(RERUN) $(ARGS) || $(NONE)
 
 lint: $(VENV)/.dev ## Style, format, and who imports whom.
 	$(BIN)/ruff check --quiet
@@ -69,14 +78,17 @@ lint: $(VENV)/.dev ## Style, format, and who imports whom.
 	cd kueue-replay && ../$(BIN)/lint-imports --no-logo
 	$(BIN)/codespell
 
-types: $(VENV)/.dev ## The type checker.
+types: $(VENV)/.dev ## Types, in seconds.
+	$(BIN)/pyrefly check --output-format min-text --summary=none
+
+strict-types: $(VENV)/.dev ## Types, by pyright in strict mode: minutes.
 	$(BIN)/pyright
 
 pytest: $(VENV)/.dev ## The tests of `make test` alone: ARGS='-k wheel'.
-	$(BIN)/pytest -n auto -m "not engine and not rehearsal" tests $(ARGS)
+	$(BIN)/pytest -n auto $(LONGEST) -m "not engine and not rehearsal" $(call tests,tests) $(ARGS)
 
 test-rehearsal: $(VENV)/.dev ## The tests of the rehearsal and the replay that need nothing but Python: ARGS='-k azure'.
-	$(BIN)/pytest -n auto -m "not engine and not rehearsal" rehearsal/tests kueue-replay/tests $(ARGS)
+	$(BIN)/pytest -n auto $(LONGEST) -m "not engine and not rehearsal" $(call tests,rehearsal/tests kueue-replay/tests) $(ARGS)
 
 fmt: $(VENV)/.dev ## Fix style and format in place.
 	$(BIN)/ruff check --fix

@@ -54,10 +54,17 @@ def test_preview_installs_the_command_without_a_network() -> None:
     assert planned.index("-r requirements.txt") < planned.index("--editable .") < planned.index("bin/ebbtide")
 
 
-@pytest.mark.parametrize("step", ["ruff check", "ruff format --check", "lint-imports", "pyright", "pytest"])
+@pytest.mark.parametrize("step", ["ruff check", "ruff format --check", "lint-imports", "pyrefly", "pytest"])
 def test_test_runs_every_check(step: str) -> None:
     """`make test` omits none of the checks."""
     assert step in _would_run("test")
+
+
+def test_a_path_replaces_the_directories_of_a_target() -> None:
+    """A path in ARGS is collected alone, and other options leave the directories."""
+    path, option = (_would_run("pytest", f"ARGS={args}") for args in ("tests/unit/model -k spot", "-k spot"))
+    assert path.endswith('not rehearsal"  tests/unit/model -k spot\n')
+    assert option.endswith('not rehearsal" tests -k spot\n')
 
 
 @pytest.mark.parametrize("target", ["rehearse", "rehearse-all"])
