@@ -77,8 +77,9 @@ def _words(parameter: Any, typed: Any) -> Iterator[str]:
     elif parameter.is_flag:
         yield max(parameter.opts if typed else parameter.secondary_opts, key=len)
     else:
+        name: str = max(parameter.opts, key=len)
         for value in values:
-            yield from (max(parameter.opts, key=len), str(value))
+            yield from (name, str(value))
 
 
 class PreviewFormat(StrEnum):
