@@ -64,7 +64,7 @@ def test_what_has_changed(root: Path) -> None:
     ],
 )
 def test_the_nearest_tests_first(root: Path, file: str, tests: list[str]) -> None:
-    """Those that import a module directly come first, and of these those that import the least."""
+    """Tests that import a module directly come first, and of these those that import the least."""
     graph = reached.dependents_in(root)
     assert reached.nearest(graph, reached.modules_of(root, file, graph.keys())) == tests
 
