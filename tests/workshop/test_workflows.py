@@ -30,7 +30,7 @@ _WRITES = {
     "site.yml": {"id-token", "pages"},
 }
 """What workflows may write that have an identity."""
-_OF_THE_PACKAGE = ("ci.yml", "prices.yml", "real-cloud.yml", "release.yml", "site.yml")
+_OF_THE_PACKAGE = ("ci.yml", "prices.yml", "real-cloud.yml", "rehearsals.yml", "release.yml", "site.yml")
 """The workflows that no project from a template has."""
 
 
