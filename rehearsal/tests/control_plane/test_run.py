@@ -23,7 +23,7 @@ _STACKS = {"gke": "Pulumi.dev.yaml", "aks": "Pulumi.dev-aks.yaml"}
 _POOLS = {"gke": "cpu-spot", "aks": "cpuspot"}
 
 
-@pytest.fixture(scope="module", params=["gke", "aks"])
+@pytest.fixture(scope="module", params=["gke", pytest.param("aks", marks=pytest.mark.long)])
 def cloud(request: pytest.FixtureRequest) -> str:
     """The cloud of the profile."""
     return request.param

@@ -30,7 +30,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-@pytest.mark.parametrize("cloud", ["gke", "aks"])
+@pytest.mark.parametrize("cloud", ["gke", pytest.param("aks", marks=pytest.mark.long)])
 def test_run_and_run_again(control_plane: ControlPlane, address: str, cloud: str, tmp_path: Path) -> None:
     """On a restricted namespace's pool without nodes, the log has the program's output and the exit status is
     0; a rerun has the same code with other arguments, without the folder."""

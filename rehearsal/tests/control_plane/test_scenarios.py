@@ -16,7 +16,7 @@ from _pytest.mark import ParameterSet
 from ebbtide_rehearsal.scenarios.model import built_in
 from tests.repository import ROOT
 
-pytestmark = pytest.mark.rehearsal
+pytestmark = [pytest.mark.rehearsal, pytest.mark.first]
 
 STORIES = {
     f"{path.parent.name}{path.stem.removeprefix('rehearsal')}": path

@@ -34,7 +34,7 @@ _RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 Start = Callable[..., Terminal]
 
 
-@pytest.fixture(scope="module", params=["gke", "aks"])
+@pytest.fixture(scope="module", params=["gke", pytest.param("aks", marks=pytest.mark.long)])
 def cloud(
     request: pytest.FixtureRequest, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, str, Profile]]:

@@ -23,7 +23,7 @@ from ebbtide_rehearsal.cloud.store import Store
 from tests.pages import of_kind
 from tests.repository import ROOT
 
-pytestmark = pytest.mark.rehearsal
+pytestmark = [pytest.mark.rehearsal, pytest.mark.first]
 
 _START = 3600.0  # seconds, with tools that are built first
 _PAGES = ("docs/rehearsing.md", "docs/updating.md", "docs/running.md", "docs/destroying.md")
@@ -199,8 +199,8 @@ def _keep_outputs(rehearsal: Rehearsal, folder: Path) -> None:
 
 
 def test_a_rehearsal_that_stays(tmp_path: Path) -> None:
-    """The environment of a running rehearsal reaches the cluster, the state and the cloud's APIs; a folder's
-    code runs there, survives a preemption and keeps outputs; Ctrl-C ends it with status 0."""
+    """The environment of a running rehearsal reaches the cluster, the state and the cloud's APIs; Ctrl-C ends
+    it with status 0."""
     with _staying("--for", "2h", keep=tmp_path / "kept") as rehearsal:
         exports = rehearsal.exports.read_text(encoding="utf-8")
         assert "export KUBECONFIG=" in exports
@@ -214,12 +214,19 @@ def test_a_rehearsal_that_stays(tmp_path: Path) -> None:
         ):
             status, printed = rehearsal.run(command)
             assert (status, text in printed) == (0, True), printed
-        folder = _folder(tmp_path)
-        _work(rehearsal, folder)
-        _keep_outputs(rehearsal, folder)
         os.killpg(rehearsal.process.pid, signal.SIGINT)
         assert rehearsal.process.wait(600) == 0
     assert "encryptionsalt" not in (ROOT / "Pulumi.dev.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.long
+def test_a_day_in_a_rehearsal_that_stays(tmp_path: Path) -> None:
+    """A folder's code runs there, survives a preemption and keeps outputs in a volume that is declared on the
+    way."""
+    with _staying("--for", "2h", keep=tmp_path / "kept") as rehearsal:
+        folder = _folder(tmp_path)
+        _work(rehearsal, folder)
+        _keep_outputs(rehearsal, folder)
 
 
 @pytest.mark.long

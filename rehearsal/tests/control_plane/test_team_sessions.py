@@ -49,7 +49,7 @@ def _declaration(cloud: str) -> Cluster:
     return declare(changed(BASES[cloud], queues=queues, teams=teams))
 
 
-@pytest.fixture(scope="module", params=["gke", "aks"])
+@pytest.fixture(scope="module", params=["gke", pytest.param("aks", marks=pytest.mark.long)])
 def cluster(
     request: pytest.FixtureRequest,
     tools: ControlPlaneTools,

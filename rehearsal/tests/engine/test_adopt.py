@@ -83,6 +83,7 @@ def _adopted(site: Site) -> Declaration:
     return declared
 
 
+@pytest.mark.long
 def test_a_cluster_of_others_is_adopted(aks: Site) -> None:
     """The import changes nothing in the cloud, the first update replaces nothing, the second is unchanged."""
     _adopted(aks)

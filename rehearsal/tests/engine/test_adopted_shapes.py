@@ -18,11 +18,10 @@ from rehearsal.tests.unit.test_adopted_shapes import CASES, MACHINES, SHAPES
 from tests.repository import ROOT
 from tests.unit.adopting.gke_shapes import Document
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.first]
 
-_ALWAYS: Final = ("gke research pools", "aks CILIUM whole")
-"""Pools without a Workload Identity of their cluster; a cluster that has a pool among its own inputs, and
-others beside it."""
+_ALWAYS: Final = ("aks CILIUM whole",)
+"""A cluster that has a pool among its own inputs, and others beside it; `test_adopt.py` has pools alone."""
 _PLAIN: Final = ("gke research plain", "aks CILIUM plain")
 """Whole clusters that `pulumi up` imports and updates at once."""
 _NEW: Final = "gke research init"

@@ -29,7 +29,7 @@ from tests.contract.cloud_flips import MAINTENANCE
 from tests.declarations import BASES, Declaration
 from tests.repository import ROOT
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.first]
 
 _SPEC: Final[Declaration] = {
     "queues": [{"name": "cpu", "pools": ["cpu"]}],
@@ -445,7 +445,7 @@ _CONTROLLERS: Final[Mapping[str, tuple[str, Callable[[int], Mapping[str, Any]]]]
 """Field managers of controllers and what they write, by day."""
 
 
-@pytest.mark.parametrize("cloud", ["gke", "aks"])
+@pytest.mark.parametrize("cloud", ["gke", pytest.param("aks", marks=pytest.mark.long)])
 def test_a_month_of_the_clouds_changes_and_edits_by_hand(
     cloud: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

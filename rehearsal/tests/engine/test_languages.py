@@ -67,7 +67,7 @@ def _of_python(directory: Path, cloud: str, declared: Declaration) -> list[dict[
 
 
 @_IN_EACH
-@pytest.mark.parametrize("cloud", ["gke", "aks"])
+@pytest.mark.parametrize("cloud", ["gke", pytest.param("aks", marks=pytest.mark.long)])
 def test_a_cluster(project: Project, tmp_path: Path, cloud: str) -> None:
     """A preview creates nothing, an update the resources of the Python program under the component, a second
     one changes nothing, and a destroy leaves nothing."""

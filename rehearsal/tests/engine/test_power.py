@@ -90,7 +90,7 @@ def test_machines_stop_and_start(cloud: CloudKind, tmp_path: Path, monkeypatch: 
         assert stack.preview().changed == {}
 
 
-@pytest.mark.parametrize("cloud", CloudKind)
+@pytest.mark.parametrize("cloud", [CloudKind.GKE, pytest.param(CloudKind.AKS, marks=pytest.mark.long)])
 def test_an_interrupted_stop_continues(
     cloud: CloudKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -144,6 +144,7 @@ def test_an_update_during_another(gke: Site) -> None:
     ]
 
 
+@pytest.mark.long
 def test_updates_at_once_follow_each_other(gke: Site) -> None:
     """Each waits for the one before, which it names, and reads no file that another has half written."""
     processes = [gke.start() for _ in range(3)]
