@@ -21,6 +21,12 @@ UNBUILD := rm -rf build *.egg-info rehearsal/build rehearsal/*.egg-info kueue-re
 # Built before the tests of `make rehearse`: beside a build they would run out of time.
 TESTS_NEED := pulumi-language-python pulumi-language-python-exec pulumi-language-yaml kueue-replay registry
 
+# What shares a control plane is on one worker, and the longest begins first (rehearsal/tests/conftest.py).
+SHARED := --dist loadgroup --no-loadscope-reorder
+
+# `.ci/run` has run what reads released manifests before.
+MARKS ?= engine or rehearsal or released
+
 # If the machine is busy, the real Kueue, whose backoffs go on while its requests wait, decides otherwise.
 RERUN := --reruns 1 --only-rerun "Real time was late"
 
@@ -64,11 +70,11 @@ rehearse: $(VENV)/.dev ## A stack on the real engine and a real Kubernetes, then
 	@$(BIN)/ebbtide rehearse $(STACK)
 	-@$(BIN)/python -m tests.manifests
 	@$(BIN)/python -m ebbtide_rehearsal.tools $(TESTS_NEED) >/dev/null
-	$(BIN)/pytest -m "(engine or rehearsal or released) and not long" -n 3 --dist loadfile $(LONGEST) $(RERUN) $(ARGS)
+	$(BIN)/pytest -m "($(MARKS)) and not long" -n 3 $(SHARED) $(LONGEST) $(RERUN) $(ARGS)
 
 rehearse-all: $(VENV)/.dev policies ## Every scenario and everything else that wants a real control plane: about two hours.
 	-@$(BIN)/python -m tests.manifests
-	$(BIN)/pytest -m "(engine or rehearsal or released) and not alone" -n 2 --dist loadfile $(LONGEST) $(ARGS) || $(NONE)
+	$(BIN)/pytest -m "(engine or rehearsal or released) and not alone" -n 2 $(SHARED) $(LONGEST) $(ARGS) || $(NONE)
 	$(BIN)/pytest -m alone $(LONGEST) $(RERUN) $(ARGS) || $(NONE)
 
 lint: $(VENV)/.dev ## Style, format, and who imports whom.

@@ -1,4 +1,4 @@
-"""The programs that tests of the `pulumi` command line ran, in the summary; and Ctrl-C."""
+"""The order of the tests, the programs that those of the `pulumi` command line ran, and Ctrl-C."""
 
 import signal
 from collections.abc import Iterator
@@ -13,6 +13,23 @@ def interruptible() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """For `--dist loadgroup`: begin with the longest, and keep together what shares a control plane."""
+    items.sort(key=lambda item: item.get_closest_marker("first") is None)
+    for item in items:
+        if isinstance(item, pytest.Function) and (group := _group(item)):
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _group(item: pytest.Function) -> str:
+    if item.path.parent.name == "adversarial":
+        return f"adversarial-{item.callspec.params['cloud']}"
+    fixtures = item._fixtureinfo.name2fixturedefs.values()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    shares = any(fixture.scope == "module" for definitions in fixtures for fixture in definitions)
+    return item.location[0] if shares else ""
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
