@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any, cast
 
+import pytest
+
 from ebbtide.clients.kubernetes import Api
 from ebbtide.operations import queue_stops
 from ebbtide.operations.state import ObjectReference
@@ -33,6 +35,37 @@ class _Api:
     def patch(self, path: str, body: Any) -> None:
         """Remember it."""
         self.patched.append((path.rpartition("/")[2], body))
+
+
+class _Queue:
+    """A cluster with one queue, whose changes are merged."""
+
+    def __init__(self, policy: str) -> None:
+        self.queue: Object = {"metadata": {"name": "research.cpu"}, "spec": {"stopPolicy": policy}}
+
+    def find(self, _: str) -> Object:
+        """The queue."""
+        return self.queue
+
+    def patch(self, _: str, body: Any) -> None:
+        """Merge the change."""
+        annotations = {**self.queue["metadata"].get("annotations", {}), **body["metadata"]["annotations"]}
+        kept = {key: value for key, value in annotations.items() if value is not None}
+        self.queue = {"metadata": {"name": "research.cpu", "annotations": kept}, "spec": body["spec"]}
+
+
+@pytest.mark.parametrize("before", ["None", "Hold"])
+@pytest.mark.parametrize("drains", [[True], [True, True], [False, True], [False, True, False, True]])
+def test_a_queue_wakes_as_it_was(before: str, drains: list[bool]) -> None:
+    """A queue that a person held is held again, however often a sleep was repeated, drained or not."""
+    api = _Queue(before)
+    for drain in drains:
+        queue_stops.hold(cast("Api", api), ["research.cpu"], drain=drain)
+    assert api.queue["spec"] == {"stopPolicy": "HoldAndDrain"}
+    assert queue_stops.is_asleep(api.queue)
+    queue_stops.release(cast("Api", api), ["research.cpu"])
+    assert api.queue["spec"] == {"stopPolicy": before}
+    assert not queue_stops.is_asleep(api.queue)
 
 
 def test_held_until_drained() -> None:

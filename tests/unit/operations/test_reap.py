@@ -156,6 +156,26 @@ def test_resources_of_a_known_cluster_are_not_unknown(monkeypatch: pytest.Monkey
     assert [item.name for item in group.resources] == ["node pool"]
 
 
+def test_resources_in_a_known_resource_group_are_not_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is in the resource group of a stack is the stack's, regardless of case; other groups are not."""
+    root = "/subscriptions/S/resourceGroups"
+    inventory = _Inventory()
+    listed = [
+        CloudResource(kind="disk", id=id_, name=id_, location="z", expires="2026-11-22t19-59z")
+        for id_ in (
+            f"{root}/ML/providers/Microsoft.Compute/disks/d",
+            f"{root}/other/providers/Microsoft.Compute/disks/d",
+            f"{root}/ml-2",
+        )
+    ]
+    monkeypatch.setattr(inventory, "expiring", lambda: listed)
+    _serve(inventory, monkeypatch)
+    group = {"urn": "urn:pulumi:dev::e::t::g", "type": "t", "id": f"{root}/ml"}
+    states = _States(dev={"version": 3, "deployment": {"resources": [group]}})
+    ((unmanaged,), _) = reap.find_unmanaged(cast("Backend", states), [Account(CloudKind.AKS, "S")], _NOW)
+    assert [item.id for item in unmanaged.resources] == [item.id for item in listed[1:]]
+
+
 def test_a_stack_that_became_permanent_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lifetime was removed after the report: the check under the lock ends the destroy."""
 
