@@ -243,6 +243,17 @@ def test_aks_resources_of_a_cluster_alone(clouds: RestClouds) -> None:
     assert left == {*before, f"{GROUP}/disks"}
 
 
+def test_the_node_resource_group_of_another_cluster_is_its_own(clouds: RestClouds) -> None:
+    """A group of the name that another cluster manages is not listed, nor what it contains."""
+    nodes = f"{GROUP}/{AKS.node_resource_group}"
+    clouds.store.put(azure_resources.planted(nodes, managedBy=AKS.id.replace("/ml/", "/other/")))
+    put_azure(clouds, AKS.node_resource_group, "Microsoft.Compute/disks/pvc-1")
+    inventory = connect.inventory(AKS.account)
+    assert list(inventory.of_cluster(inventory.identify(AKS))) == []
+    clouds.store.put(azure_resources.planted(nodes, managedBy=AKS.id))
+    assert len(inventory.of_cluster(inventory.identify(AKS))) == 2
+
+
 def test_azure_refuses_what_is_locked_or_attached(clouds: RestClouds) -> None:
     """With its message; the disk of another directory's subscription is not found."""
     disk = put_azure(clouds, "disks", "Microsoft.Compute/disks/pvc-1", managedBy="/…/virtualMachines/vm-1")

@@ -114,6 +114,16 @@ def test_a_wait_has_a_bound() -> None:
     assert retries.new().get_retry_after(HTTPResponse(headers={"Retry-After": "5"})) == 5
 
 
+@pytest.mark.parametrize(("method", "again"), [("GET", True), ("POST", False), ("DELETE", False)])
+def test_only_reads_are_sent_again(method: str, again: bool) -> None:  # noqa: FBT001
+    """A creation or a deletion that has had an effect before its error must not have another."""
+    session = http.with_retries(requests.Session())
+    retries = cast("HTTPAdapter", session.get_adapter("https://cloud")).max_retries
+    for status in (429, 500, 502, 503, 504):
+        assert bool(retries.is_retry(method, status)) is again
+    assert not retries.is_retry(method, 404)
+
+
 @pytest.mark.parametrize("body", [b"[" * 10**6, b'{"a":' * 10**5, b"[]", b"<html>", b"\xff"])
 def test_a_document_of_no_shape(server: _Server, body: bytes) -> None:
     """Deep JSON, JSON that is no object, and no JSON at all are one answer."""
