@@ -14,6 +14,7 @@ from unittest.mock import Mock
 import pytest
 
 from ebbtide.cli.run import UNRECORDED
+from ebbtide.in_pods.storage import write_once
 from ebbtide.placement import Profile
 from ebbtide.placement.profile import TeamProfile
 from ebbtide.work.arguments import is_label
@@ -215,6 +216,16 @@ def test_the_upload_to_the_bucket(root: Path, bucket: Bucket, tmp_path: Path) ->
     other = replace(DEV, teams=(replace(team, bucket="gs://no-such-bucket"),))
     with pytest.raises(WorkloadError, match=r"The code was not uploaded\. gs://no-such-bucket/code/"):
         uploaded({}, other, "vision", folder, CodeIn.BUCKET, {})
+
+
+def test_an_object_that_exists_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work may be reading it."""
+    files = Mock(exists=Mock(side_effect=[True, False]))
+    monkeypatch.setattr("ebbtide.in_pods.storage._opened", Mock(return_value=(files, "code")))
+    assert not write_once("gs://vision/code", b"other")
+    assert files.pipe_file.mock_calls == []
+    assert write_once("gs://vision/code", b"code")
+    files.pipe_file.assert_called_once_with("code", b"code")
 
 
 def test_an_upload_without_a_login(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
