@@ -93,7 +93,7 @@ def _updated(  # noqa: PLR0913 - one parameter an option
     verbose: bool,
 ) -> int:
     from ebbtide.analysis.recording.provider_calls import Recorder  # noqa: PLC0415
-    from ebbtide.operations import access, drift, existing_objects, pool_replacement, state  # noqa: PLC0415
+    from ebbtide.operations import access, drift, existing_objects, lost_state, pool_replacement, state  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.operations.plan import plan_of  # noqa: PLC0415
     from ebbtide.operations.up import Update  # noqa: PLC0415
@@ -120,6 +120,7 @@ def _updated(  # noqa: PLR0913 - one parameter an option
         refusals = [
             *_adoption_refusals(update, recording, deployment),
             *existing_objects.refusals(update, recording, deployment),
+            *lost_state.refusals(recording, deployment, name),
         ]
         drifted = drift.overwritten(update.stack, deployment, plan.changed, replaced) if drift_check else ()
         for line in (*refusals, *update.unplaceable(recording), *drifted):

@@ -157,7 +157,8 @@ def explained(stack: str, diagnostics: list[str] | None = None) -> Generator[Non
     except errors.StackNotFoundError:
         raise OperationError(
             f"There is no stack {stack} in the backend that `pulumi` is logged in to: `pulumi stack ls "
-            f"--all` lists the existing ones, and `pulumi stack init {stack}` creates it."
+            f"--all` lists the existing ones, and `pulumi stack init {stack}` creates it. If its cluster "
+            "exists and the state is lost, adopt the cluster after that (docs/adopting.md, A lost state)."
         ) from None
     except errors.ConcurrentUpdateError as error:
         locks = locks_of(str(error))

@@ -7,14 +7,17 @@ namespaces that are labelled with their team, and Kueue's if a queue of such a n
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from ebbtide.analysis.recording.recording import Recording, Resource, urn_name
+from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.interfaces import Account, CloudApiError
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.project.adopt_file import FIELD, AdoptedResource, read_adopt_file, write_adopt_file
+from ebbtide.errors import EbbtideError
 from ebbtide.operations import access, state
 from ebbtide.operations.engine_events import Step
 from ebbtide.operations.failures import OperationError
@@ -22,6 +25,7 @@ from ebbtide.operations.unowned import Others
 from ebbtide.operations.up import Update
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.placement.profile_sources import CONFIG_MAP, KEY, OUTPUT
+from ebbtide.values.given_command import given_command
 from ebbtide.values.kueue_api import TYPES, object_path
 
 _TYPES: Final = {
@@ -51,6 +55,40 @@ namespace."""
 _ROLE_ASSIGNMENT: Final = "azure-native:authorization:RoleAssignment"
 _SUBMITS_TO: Final = ("spec", "clusterQueue")
 _RESOURCES: Final = ("deployment", "resources")
+
+
+def refusals(recording: Recording, deployment: Mapping[str, Any], stack: str) -> Iterator[str]:
+    """Yield why a stack without resources must not be created: a cluster of its name exists.
+
+    A cloud that does not answer, or cannot be asked, forbids nothing.
+
+    Args:
+        deployment: the `deployment` of the stack's state.
+    """
+    known = state.read(deployment)
+    if known.resources or known.pending:
+        return
+    for item in recording:
+        if item.type in state.CLUSTERS and item.custom and not (item.read or item.import_id):
+            account, name = _account(item), str(item.id).rpartition("/")[2]
+            with suppress(EbbtideError, ModuleNotFoundError):
+                if str(item.id).lower() in _clusters(account):
+                    again = given_command().on_stack("adopt", stack, "--cluster", name)
+                    yield (
+                        f"Nothing was changed: the state of stack {stack} is empty, and cluster {name} "
+                        f"exists in {account}. If its state is lost, adopt it first: {again} "
+                        "(docs/adopting.md, A lost state). Otherwise declare another name, or delete it."
+                    )
+
+
+def _clusters(account: Account) -> set[str]:
+    """Return the ids of the clusters of a project or subscription, in lower case."""
+    if account.cloud is CloudKind.AKS:
+        return {text(item, "id").lower() for item in connect.aks_clusters(account.id)}
+    return {
+        f"projects/{account.id}/locations/{text(item, 'location')}/clusters/{text(item, 'name')}".lower()
+        for item in connect.gke_clusters(account.id)
+    }
 
 
 def find_teams(update: Update, recording: Recording, others: Others) -> bool:
