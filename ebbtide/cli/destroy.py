@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ebbtide.cli.consoles import ExitStatus, console, say
-from ebbtide.cli.options import ConfigFile, Cwd, Record, SelectedStack, stack_name
+from ebbtide.cli.options import ConfigFile, Cwd, SelectedStack, stack_name
 from ebbtide.values.given_command import given_command
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ def destroy(
         bool,
         typer.Option("--delete-orphans", help="Delete resources of the cluster that remain in the cloud."),
     ] = False,
-    record: Record = None,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
 ) -> None:
@@ -46,7 +45,7 @@ def destroy(
     midway, or buckets and disks remain. Exit status 2: nothing was changed, as in another project or
     subscription than the stack's.
     """
-    choices = _Choices(yes, confirm_name, keep_volumes, delete_orphans, record)
+    choices = _Choices(yes, confirm_name, keep_volumes, delete_orphans)
     if status := _destroyed(stack, config_file, cwd, choices):
         raise typer.Exit(status)
 
@@ -59,7 +58,6 @@ class _Choices:
     confirm_name: str | None
     keep_volumes: bool
     delete_orphans: bool
-    record: Path | None
 
     @property
     def is_interactive(self) -> bool:
@@ -99,7 +97,6 @@ def _selected(cwd: Path) -> str:
 
 def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, choices: _Choices) -> int:
     from ebbtide.analysis.preview.stack_files import read_stack  # noqa: PLC0415
-    from ebbtide.analysis.recording.provider_calls import Recorder  # noqa: PLC0415
     from ebbtide.operations import destroy as destroying  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
 
@@ -124,8 +121,6 @@ def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, choices: 
         keep_volumes=choices.keep_volumes,
     )
     opened = Backend(files.root).opened(name, config_file)
-    if choices.record:
-        opened.record(Recorder(choices.record, "destroy"))
     outcome = destroying.destroy(opened, options, console(sys.stdout))
     if outcome is None:
         return ExitStatus.FOUND

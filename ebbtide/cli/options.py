@@ -170,15 +170,6 @@ PoolsOnly = Annotated[
 Out = Annotated[
     Path | None, typer.Option(help="File to write to instead of standard output.", show_default=False)
 ]
-Record = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR",
-        help="Directory to record the calls of the cloud's provider in, without secrets and ids; see "
-        "`ebbtide rehearse --compare`.",
-        show_default=False,
-    ),
-]
 Cwd = Annotated[Path, typer.Option(help="Directory of the project, or one below it.")]
 
 

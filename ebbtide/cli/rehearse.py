@@ -89,14 +89,6 @@ def rehearse(  # noqa: PLR0913 - one parameter an option, some of which are comm
             show_default=False,
         ),
     ] = None,
-    compare: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Compare the fake clouds with what `ebbtide up --record DIR` recorded, and run nothing.",
-            show_default=False,
-        ),
-    ] = None,
     format_: Annotated[
         RehearsalFormat, typer.Option("--format", help="Text, JSON, or an HTML page.")
     ] = RehearsalFormat.TEXT,
@@ -110,7 +102,7 @@ def rehearse(  # noqa: PLR0913 - one parameter an option, some of which are comm
     """Bring a stack up and down on this machine, with a fake cloud.
 
     The Pulumi engine and Kubernetes are the real ones; nothing is paid for. The first run builds tools from
-    Go modules. Exit status 1: an expectation was not met, or a recorded answer differs.
+    Go modules. Exit status 1: an expectation was not met.
     """
     door = _door()
     if list_:
@@ -120,10 +112,6 @@ def rehearse(  # noqa: PLR0913 - one parameter an option, some of which are comm
     if reclaim is not None:
         say(f"The cloud reclaims node {door.reclaim(reclaim)} of pool {reclaim}.")
         return
-    if compare is not None:
-        text, differs = door.compared(compare, format_.value)
-        write(text, out)
-        raise typer.Exit(ExitStatus.FOUND if differs else 0)
     # Progress goes to standard error if the report goes to standard output or a file.
     aside = format_ is not RehearsalFormat.TEXT or out is not None
     screen = console(sys.stderr if aside else sys.stdout)

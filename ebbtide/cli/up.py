@@ -13,7 +13,6 @@ from ebbtide.cli.options import (
     BackendStack,
     ConfigFile,
     Cwd,
-    Record,
     duration,
     stack_files,
     stack_name,
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from ebbtide.operations.up import Update
 
 
-def up(  # noqa: PLR0913 - one parameter an option
+def up(
     stack: BackendStack = None,
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
@@ -52,7 +51,6 @@ def up(  # noqa: PLR0913 - one parameter an option
         ),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Print the engine's errors in full.")] = False,
-    record: Record = None,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
 ) -> None:
@@ -70,7 +68,6 @@ def up(  # noqa: PLR0913 - one parameter an option
         config_file,
         cwd,
         drain_timeout,
-        record,
         yes=yes,
         quotas=quotas,
         drift_check=not no_drift_check,
@@ -80,19 +77,17 @@ def up(  # noqa: PLR0913 - one parameter an option
         raise typer.Exit(status)
 
 
-def _updated(  # noqa: PLR0913 - one parameter an option
+def _updated(
     stack: str | None,
     config_file: Path | None,
     cwd: Path,
     drain_timeout: timedelta | None,
-    record: Path | None,
     *,
     yes: bool,
     quotas: bool,
     drift_check: bool,
     verbose: bool,
 ) -> int:
-    from ebbtide.analysis.recording.provider_calls import Recorder  # noqa: PLC0415
     from ebbtide.operations import access, drift, existing_objects, lost_state, pool_replacement, state  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.operations.plan import plan_of  # noqa: PLC0415
@@ -129,8 +124,6 @@ def _updated(  # noqa: PLR0913 - one parameter an option
         return ExitStatus.FOUND
     if not confirmed(question, yes=yes):
         return ExitStatus.FOUND
-    if record:
-        update.stack.record(Recorder(record, "up"), {resource.type for resource in recording})
     start = time.monotonic()
     with access.reaching_own("pools are not replaced", name, state.read(deployment)):
         outcome = update.run(plan.changed)

@@ -6,10 +6,9 @@ the program's packages (pulumi 3.259, `pulumi destroy` without `--run-program`).
 """
 
 import json
-import os
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -19,12 +18,9 @@ from typing import Any, Final, cast
 from pulumi import Output, RunError, automation, export
 
 from ebbtide.analysis.drift.differences import ReadResource
-from ebbtide.analysis.recording.provider_calls import Recorder
-from ebbtide.analysis.recording.provider_proxy import proxied
-from ebbtide.operations import provider_plugins, state
+from ebbtide.operations import state
 from ebbtide.operations.engine_events import Events, Reads, Step, unwatched
 from ebbtide.operations.failures import OperationError, explained
-from ebbtide.operations.provider_plugins import DEBUG_PROVIDERS
 from ebbtide.operations.state import GKE_CLUSTER
 from ebbtide.placement.profile_sources import PREVIEW_KUBECONFIG
 
@@ -62,36 +58,19 @@ class Stack:
         """See `Backend.opened`."""
         self.name, self._stack = name, stack
         self._config_file = str(config_file.resolve()) if config_file else None
-        self._proxied: Callable[[], AbstractContextManager[str]] = lambda: nullcontext("")
-
-    def record(self, recorder: Recorder, types: Iterable[str] = ()) -> None:
-        """Record the calls of the clouds' providers in each later run of the engine.
-
-        Args:
-            recorder: the writer of the calls.
-            types: types of the program's resources, besides those of the state.
-
-        Raises:
-            OperationError: a provider's plugin cannot be installed.
-        """
-        upstreams = provider_plugins.upstreams(self, types)
-        self._proxied = lambda: proxied(upstreams, recorder)
 
     @contextmanager
     def _engine(self, errors: list[str], variables: Mapping[str, str] | None = None) -> Generator[None]:
         """Explain a failure of the engine, and set environment variables for it."""
         environment = cast("dict[str, str]", self._stack.workspace.env_vars)
         before = dict(environment)
-        with self._proxied() as providers:
-            if providers:  # the engine takes the first of a package
-                environment[DEBUG_PROVIDERS] = f"{providers},{os.environ.get(DEBUG_PROVIDERS, '')}"
-            environment.update(variables or {})
-            try:
-                with explained(self.name, errors):
-                    yield
-            finally:
-                environment.clear()
-                environment.update(before)
+        environment.update(variables or {})
+        try:
+            with explained(self.name, errors):
+                yield
+        finally:
+            environment.clear()
+            environment.update(before)
 
     def outputs(self) -> Mapping[str, Any]:
         """Return the stack's outputs, with secrets in plain text.
@@ -379,16 +358,6 @@ class Stack:
     def directory(self) -> Path:
         """Directory of the project."""
         return Path(self._stack.workspace.work_dir)
-
-    def run_globally(self, *command: str) -> str:
-        """Return the output of a `pulumi` command that is about no stack.
-
-        Raises:
-            OperationError: the command fails.
-        """
-        workspace = self._stack.workspace
-        with explained(self.name):
-            return workspace.pulumi_command.run([*command], workspace.work_dir, workspace.env_vars).stdout
 
     def run(self, *command: str) -> str:
         """Return the output of a `pulumi` command on the stack.

@@ -1,5 +1,5 @@
-"""The door of the rehearsal, which alone the command line imports: scenarios, tools, rehearsals, stacks that
-stay, and comparisons with a real cloud."""
+"""The door of the rehearsal, which alone the command line imports: scenarios, tools, rehearsals, and stacks
+that stay."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -15,7 +15,7 @@ from ebbtide.analysis.preview.stack_files import StackFiles
 from ebbtide.operations.interrupts import ending_signals
 from ebbtide.text import install_command
 from ebbtide.values import clock
-from ebbtide_rehearsal import RehearsalError, __version__, real_cloud, rehearse
+from ebbtide_rehearsal import RehearsalError, __version__, rehearse
 from ebbtide_rehearsal import stay as staying
 from ebbtide_rehearsal.report import page
 from ebbtide_rehearsal.report.document import Report
@@ -47,20 +47,6 @@ def scenario_titles() -> Iterator[tuple[str, str]]:
 def reclaim(pool: str) -> str:
     """Let the cloud reclaim a spot node of a pool of the stack that stays; return the node."""
     return staying.reclaim(pool)
-
-
-def compared(directory: Path, format_: Format) -> tuple[str, bool]:
-    """Return where a recording of a cloud's provider and the fake clouds differ, and whether they do.
-
-    Raises:
-        RehearsalError: the format is HTML.
-    """
-    if format_ == "html":
-        raise RehearsalError("--compare has no HTML page: use --format json, or no --format.")
-    comparison = real_cloud.compare(directory)
-    is_json = format_ == "json"
-    text = comparison.model_dump_json(indent=2) + "\n" if is_json else real_cloud.text(comparison)
-    return text, bool(comparison.differences)
 
 
 def show_tools(screen: Console) -> None:
