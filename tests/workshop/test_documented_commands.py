@@ -69,7 +69,6 @@ _OUTPUT: Final = {
     ("docs/daily-work.md", "ebbtide: Job first is"): "rehearsal/tests/control_plane/test_daily_work.py",
     ("docs/daily-work.md", "Job model-x7kqz"): "kueue-replay/tests/unit/test_when_command.py",
     ("docs/drift.md", "DRIFT dev:"): "tests/unit/drift/test_report.py",
-    ("docs/real-cloud.md", "gcp:storage/bucket"): "rehearsal/tests/unit/test_real_cloud.py",
     ("docs/replay.md", "With 8 t4-spot"): "kueue-replay/tests/kueue/test_replay.py",
     ("docs/review.md", "Replay of"): "kueue-replay/tests/kueue/test_replay.py",
     ("docs/review.md", "WARN ebbtide/dev"): "tests/workshop/test_review_page.py",

@@ -1,4 +1,5 @@
-"""The workflows of the repository and of the templates: valid, with pinned actions and least rights."""
+"""The workflows of the repository and of the templates: valid, with pinned actions, least rights and commands
+that Ebbtide has."""
 
 import json
 import re
@@ -14,8 +15,10 @@ import yaml
 
 from ebbtide.declaration.catalog.versions import PINS
 from tests.repository import ROOT, declaration, makefile_targets, relative
-from tests.workshop.test_workflow_steps import PROJECTS
+from tests.workshop.scripts import check_script
 
+PROJECTS = {"repository": ROOT, "gke": ROOT / "template/gke", "aks": ROOT / "template/aks"}
+"""The projects with workflows."""
 _DIRECTORY = ROOT / ".github"
 _WORKFLOWS = sorted((_DIRECTORY / "workflows").glob("*.yml"))
 _INSTALLS = [path / ".github/actions/install/action.yml" for path in PROJECTS.values()]
@@ -25,12 +28,11 @@ _WRITES = {
     **{name: {"id-token"} for name in (*_CALLERS, "stack.yml")},
     "drift.yml": {"id-token", "issues"},
     "prices.yml": {"contents", "pull-requests"},
-    "real-cloud.yml": {"id-token"},
     "release.yml": {"attestations", "id-token"},
     "site.yml": {"id-token", "pages"},
 }
 """What workflows may write that have an identity."""
-_OF_THE_PACKAGE = ("ci.yml", "prices.yml", "real-cloud.yml", "rehearsals.yml", "release.yml", "site.yml")
+_OF_THE_PACKAGE = ("ci.yml", "prices.yml", "rehearsals.yml", "release.yml", "site.yml")
 """The workflows that no project from a template has."""
 
 
@@ -90,10 +92,11 @@ def test_checkouts_leave_no_token(path: Path) -> None:
             assert step["with"]["persist-credentials"] is False
 
 
-@pytest.mark.parametrize("name", ["stack.yml", "real-cloud.yml"])
-def test_runs_on_a_stack_wait_for_each_other(name: str) -> None:
+def test_runs_on_a_stack_wait_for_each_other() -> None:
     """An update or a destruction is never cancelled, neither midway nor while it waits."""
-    (group,) = [job["concurrency"] for job in _jobs(_DIRECTORY / "workflows" / name).values() if "env" in job]
+    (group,) = [
+        job["concurrency"] for job in _jobs(_DIRECTORY / "workflows/stack.yml").values() if "env" in job
+    ]
     assert group == {"group": "stack-${{ matrix.stack }}", "cancel-in-progress": False, "queue": "max"}
 
 
@@ -140,18 +143,6 @@ def test_a_release_has_a_dated_changelog(tmp_path: Path, heading: str, accepted:
     command = ["/bin/bash", "-e", "-c", step]
     environment = {"PATH": "/usr/bin:/bin", "GITHUB_REF_NAME": "v1.2.3"}
     assert (subprocess.run(command, cwd=tmp_path, env=environment, check=False).returncode == 0) is accepted
-
-
-def test_steps_on_a_real_cloud_end_in_time() -> None:
-    """Each step that may take long has a limit, so that the stack is destroyed before the job's own."""
-    (job,) = _jobs(_DIRECTORY / "workflows/real-cloud.yml").values()
-    acting = [
-        step for step in job["steps"] if "--yes --record" in (run := step.get("run", "")) or "--submit" in run
-    ]
-    assert len(acting) > 2
-    limits = [step["timeout-minutes"] for step in job["steps"] if "timeout-minutes" in step]
-    assert {step["timeout-minutes"] for step in acting} <= set(limits)
-    assert sum(limits) <= job["timeout-minutes"] - 15
 
 
 def test_targets_exist() -> None:
@@ -224,6 +215,16 @@ def test_files_follow_their_schema(kind: str) -> None:
     """Workflows and actions follow the JSON Schemas of SchemaStore."""
     files = _WORKFLOWS if kind == "workflows" else _ACTIONS
     _checked("check-jsonschema", "--builtin-schema", f"vendor.github-{kind}", *files)
+
+
+@pytest.mark.parametrize("path", [*_WORKFLOWS, *_ACTIONS], ids=relative)
+def test_scripts_are_clean(path: Path) -> None:
+    """ShellCheck finds nothing in a script, such as an unquoted input, no expression is in one, and the
+    commands of Ebbtide exist."""
+    for step in _steps(path):
+        if "run" in step:
+            assert "${{" not in step["run"]
+            check_script(step["run"])
 
 
 @pytest.mark.parametrize("project", PROJECTS)
