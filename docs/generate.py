@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import yaml
 
-from ebbtide.analysis.policy.benchmarks import BENCHMARK_RULES, BENCHMARKS, Item, RequiredProperty
 from ebbtide.analysis.policy.check import RULES as POLICY_RULES
 from ebbtide.analysis.policy.settings import Policy
 from ebbtide.analysis.preview.stack_files import stack_schema
@@ -136,15 +135,10 @@ Values in `overrides` have a table of their own: a row for each limit of a provi
 in [the providers' schemas](../ebbtide/declaration/providers/schemas/noted.csv)."""
 
 _SECURITY: Final = """\
-Items of the CIS Benchmarks that a declaration decides. `default`: a new cluster satisfies it. `option`: a
-field of the declaration, or an option of `ebbtide job`, satisfies it. `not covered`: it is a setting of the
-cloud or the project, or not supported by Ebbtide. A test records a stack on each cloud and checks every
-default on its resources; no real cluster has been audited. Sections 2 and 3 of the benchmarks, on files and
-flags of the control plane and the nodes, are left to the cloud, except for the listed items.
-
-A property is given by its resource's type and its path, with Pulumi's names; `Job` is a Job created by
-`ebbtide job`. The owner of an existing cluster decides its properties. [SECURITY](../SECURITY.md) describes
-the rest."""
+What members of a team may do in the cloud and in the cluster, with an attempt for each limit.
+[SECURITY](../SECURITY.md) describes the rest, the [policy](policy.md) what a stack is checked for. For the
+CIS Benchmarks, run checkov, prowler or kube-bench on what is deployed: the settings of the owner and of the
+cloud decide their items."""
 
 _ATTEMPTS: Final = """\
 Attempts to become more, or to reach what belongs to others. `make rehearse` makes each of them on a real API
@@ -197,9 +191,9 @@ config:
       regions: [us-central1]
       machines: [e2-*, n1-*, n2-*, a2-*]
     exceptions:
-      - rule: cis-gke-5.5.7
+      - rule: work-pools-from-zero
         resource: gpu
-        reason: its driver is not signed
+        reason: one warm node until the paper is submitted
         until: "2027-06-30"
 ```
 
@@ -406,30 +400,14 @@ def rules() -> str:
 def policy() -> str:
     """Return the page of the policy: configuration and rules."""
     page = _described("Policy", Policy.model_json_schema(by_alias=True), "Policy", _POLICY)
-    rows = [
-        (f"`{rule.id}`", rule.title, rule.level.value, rule.reason, rule.source)
-        for rule in POLICY_RULES
-        if rule not in BENCHMARK_RULES
-    ]
-    items = [(f"`{rule.id}`", rule.title) for rule in BENCHMARK_RULES]
-    example = BENCHMARK_RULES[0]
-    words = (
-        f"{example.reason} Each checks a property of [security](security.md). All are advisory by default."
-    )
-    tables = [
-        _table(("id", "rule", "default level", "reason", "source"), rows),
-        _table(("id", "rule"), items),
-    ]
-    return f"{page}\n## Rules\n\n{tables[0]}\n\n## Benchmark items\n\n{words}\n\n{tables[1]}\n"
+    rows = [(f"`{rule.id}`", rule.title, rule.level.value, rule.reason, rule.source) for rule in POLICY_RULES]
+    table = _table(("id", "rule", "default level", "reason", "source"), rows)
+    return f"{page}\n## Rules\n\n{table}\n"
 
 
 def security() -> str:
-    """Return the page of the benchmarks, each item with its evidence, and of the adversarial suite."""
+    """Return the page of the members' roles, and of the adversarial suite."""
     parts = [NOTE, "# Security", _SECURITY]
-    for name, items in BENCHMARKS.items():
-        rows = [(item.number, item.subject, _state(item), _decided(item), item.note) for item in items]
-        head = ("item", "subject", "state", "decided by", "notes")
-        parts += [f"## {name}", _table(head, rows)]
     roles: list[dict[str, str]] = yaml.safe_load(_MEMBER_ROLES.read_text(encoding="utf-8"))
     cells = [(item["cloud"].upper(), item["role"], item["scope"], item["lets"]) for item in roles]
     parts += ["## Members", _MEMBERS, _table(("cloud", "role", "on", "lets them"), cells)]
@@ -447,20 +425,6 @@ def security() -> str:
     head = ("subject", "power", "namespaces", "reason")
     parts += ["## Powers", f"{_POWERS}{absent}.", _table(head, powers)]
     return "\n\n".join(parts) + "\n"
-
-
-def _state(item: Item) -> str:
-    states = [("default", item.default), ("option", item.option)]
-    return ", ".join(state for state, given in states if given) or "not covered"
-
-
-def _decided(item: Item) -> str:
-    option = f"`ebbtide job {item.option}`" if item.option.startswith("--") else f"`{item.option}`"
-    return "; ".join([*([_named(item.default)] if item.default else []), *([option] if item.option else [])])
-
-
-def _named(decides: RequiredProperty) -> str:
-    return f"`{decides.type}` `{decides.path}`: {decides.expected.text}"
 
 
 def overrides() -> str:

@@ -21,16 +21,11 @@ _OWN = [
     ROOT / path / "__init__.py"
     for path in ("ebbtide", "rehearsal/ebbtide_rehearsal", "kueue-replay/kueue_replay")
 ]
-_BENCHMARKS = [
-    ROOT / "ebbtide/analysis/policy/benchmarks.py",
-    ROOT / "ebbtide/analysis/policy/benchmarks.py",
-]
-"""The numbers of a benchmark's items look like versions."""
 
 _PYTHON = [
     path
     for path in sources("ebbtide", "rehearsal/ebbtide_rehearsal", "kueue-replay/kueue_replay", "components")
-    if path not in (_VERSIONS, *_BENCHMARKS, *_OWN)
+    if path not in (_VERSIONS, *_OWN)
 ]
 _VERSION = re.compile(r"(?:^|[=:/@])v?(\d+\.\d+\.\d+(?:-gke\.\d+)?)(?![\w.])")
 """A version as something is asked for by it; in a sentence a version says where a fact was read."""

@@ -8,7 +8,6 @@ from datetime import date
 from typing import Any, Final
 
 from ebbtide.analysis.costs.charges import Charge, charges
-from ebbtide.analysis.policy import benchmarks
 from ebbtide.analysis.policy.rules import pools, protection
 from ebbtide.analysis.policy.rules.rule import WHOLE, Reviewed, Rule, RuleFinding, Subject
 from ebbtide.analysis.policy.settings import Level, Policy, PolicyException, loosened, read_policy
@@ -41,7 +40,6 @@ RULES: Final = (
     *(rule for module in (pools, protection) for rule in vars(module).values() if isinstance(rule, Rule)),
     EXCEPTIONS,
     LOOSENED,
-    *benchmarks.BENCHMARK_RULES,
 )
 """All rules, in the order of the documentation."""
 

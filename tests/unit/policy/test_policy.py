@@ -4,12 +4,10 @@ import copy
 import json
 from collections.abc import Iterator
 from datetime import date
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from ebbtide.analysis.policy import benchmarks
-from ebbtide.analysis.policy.benchmarks import BENCHMARKS, RequiredProperty
 from ebbtide.analysis.policy.check import BY_ID, EXCEPTIONS, LOOSENED, RULES, Earlier, Finding, policy_of
 from ebbtide.analysis.policy.settings import Level
 from ebbtide.analysis.recording.recording import Resource
@@ -199,11 +197,6 @@ def _cases(table: dict[str, list[tuple[Resource, ...]]]) -> Iterator[Any]:
             yield pytest.param(rule, stack, id=f"{rule}-{number}")
 
 
-def _own(*resources: Resource, **options: Any) -> list[Finding]:
-    """Findings without items of benchmarks, of which these resources have few."""
-    return [item for item in findings(*resources, **options) if not item.rule.id.startswith("cis-")]
-
-
 def _of(rule: str, resources: tuple[Resource, ...]) -> list[Any]:
     limits = _LIMITS.get(rule, {"ephemeralStacks": []})
     return [item for item in findings(*resources, policy={"limits": limits}) if item.rule.id == rule]
@@ -225,94 +218,20 @@ def test_a_kept_rule_is_silent(rule: str, stack: tuple[Resource, ...]) -> None:
 
 
 def test_every_rule_has_both_cases() -> None:
-    """Items of benchmarks have theirs below, and the rules about the policy itself too."""
+    """The rules about the policy itself, and those of a change, have theirs below."""
     expected = (
         {rule.id for rule in RULES}
-        - {rule.id for rule in benchmarks.BENCHMARK_RULES}
         - {EXCEPTIONS.id, LOOSENED.id}
         - {rule.id for rule in RULES if rule.is_of_change}
     )
     assert set(_BROKEN) == set(_KEPT) == expected
 
 
-_BAD: tuple[Any, ...] = (
-    True,
-    False,
-    "other",
-    "roles/owner",
-    None,
-    [
-        {
-            "verbs": ["*", "create", "bind", "get"],
-            "resources": [
-                *("*", "secrets", "pods", "nodes", "persistentvolumes", "serviceaccounts/token"),
-                *("certificatesigningrequests/approval", "validatingwebhookconfigurations"),
-            ],
-        }
-    ],
-)
-"""Values of which every item refuses one."""
-
-
-def _refused_value(property_: RequiredProperty) -> Any:
-    """The first of those values that the item refuses."""
-    is_rules = property_.path == "rules"
-    return next(
-        value for value in _BAD if isinstance(value, list) is is_rules and not property_.expected.holds(value)
-    )
-
-
-def _decided() -> Iterator[Any]:
-    for benchmark, items in BENCHMARKS.items():
-        for item in items:
-            rule = BY_ID.get(f"cis-{benchmark.split()[1].lower()}-{item.number}")
-            if rule is not None:
-                yield pytest.param(rule.id, cast("RequiredProperty", item.default), id=rule.id)
-
-
-@pytest.mark.parametrize(("rule", "property_"), list(_decided()))
-def test_an_item_of_a_benchmark_is_checked(rule: str, property_: RequiredProperty) -> None:
-    """A refused value is found; an unknown one is not, nor a resource that the item exempts."""
-    cluster = resource(GKE if "-gke-" in rule else AKS, name="other")
-
-    def stack(value: object, exempt: str = "") -> tuple[Resource, Resource]:
-        inputs: dict[str, Any] = {}
-        _put(inputs, property_.path, value)
-        if exempt:
-            _put(inputs, exempt, value=True)
-        return cluster, Resource(urn="urn:x::item", type=property_.type, name="item", inputs=inputs)
-
-    def messages(value: object, exempt: str = "") -> list[str]:
-        items = findings(*stack(value, exempt))
-        return [item.message for item in items if item.rule.id == rule and item.subject.urn == "urn:x::item"]
-
-    (message,) = messages(_refused_value(property_))
-    assert property_.path in message
-    assert messages(UNKNOWN) == []
-    assert [path for path in property_.unless if messages(_refused_value(property_), path)] == []
-
-
-def _put(inputs: dict[str, Any], path: str, value: object) -> None:
-    """Set a value at a property path."""
-    keys = path.replace('["', "\n").replace('"]', "").replace("[0]", "\n0")
-    head, *rest = keys.split("\n")
-    steps = [*head.split("."), *rest]
-    target = inputs
-    for step in steps[:-1]:
-        target = target.setdefault(step, {})
-    target[steps[-1]] = [value] if steps[-1] == "0" else value
-    if steps[-1] == "0":
-        parent = inputs
-        for step in steps[:-2]:
-            parent = parent[step]
-        parent[steps[-2]] = [value]
-
-
 def test_levels_of_the_stack() -> None:
     """Replace the defaults; a disabled rule is not run."""
     broken = _BROKEN["spot-system"][0]
     levels = [
-        [item.level for item in _own(*broken, policy={"levels": {"spot-system": level}})]
+        [item.level for item in findings(*broken, policy={"levels": {"spot-system": level}})]
         for level in ("mandatory", "disabled")
     ]
     assert levels == [[Level.MANDATORY], []]
@@ -324,7 +243,7 @@ _TODAY = date(2027, 1, 31)
 def _excepted(stack: tuple[Resource, ...], **exception: Any) -> list[tuple[str, str]]:
     written = {"rule": "work-pools-tainted", "resource": "cpu", "reason": "a test", **exception}
     policy = {"exceptions": [written]}
-    return [(item.rule.id, item.exception) for item in _own(*stack, policy=policy, today=_TODAY)]
+    return [(item.rule.id, item.exception) for item in findings(*stack, policy=policy, today=_TODAY)]
 
 
 @pytest.mark.parametrize(
@@ -350,7 +269,7 @@ def test_an_unused_exception_is_reported() -> None:
     assert _excepted(stack) == [(EXCEPTIONS.id, "")]
     exception = {"rule": "lifetime", "resource": "stack", "reason": "a test"}
     policy = {"exceptions": [exception], "levels": {EXCEPTIONS.id: "disabled"}}
-    assert _own(*stack, policy=policy) == []
+    assert findings(*stack, policy=policy) == ()
 
 
 def test_the_whole_stack_is_excepted_by_name() -> None:
@@ -359,7 +278,7 @@ def test_the_whole_stack_is_excepted_by_name() -> None:
         "limits": _LIMITS["idle-cost"],
         "exceptions": [{"rule": "idle-cost", "resource": "stack", "reason": "a test"}],
     }
-    (finding,) = _own(*_BROKEN["idle-cost"][0], policy=policy)
+    (finding,) = findings(*_BROKEN["idle-cost"][0], policy=policy)
     assert (finding.exception, finding.is_refused) == ("a test", False)
 
 
@@ -385,7 +304,7 @@ def test_an_unknown_price_leaves_a_limit_undecided() -> None:
     messages = {
         limit: [
             (item.level, item.message)
-            for item in _own(unknown, _SYSTEM, policy={"limits": {"maximumUsdPerHour": limit}})
+            for item in findings(unknown, _SYSTEM, policy={"limits": {"maximumUsdPerHour": limit}})
         ]
         for limit in (0.01, 100)
     }
@@ -457,7 +376,7 @@ def _changed_policy(changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _against(earlier: object, policy: object, *stack: Resource, **facts: Any) -> list[Finding]:
-    found = _own(*stack, policy=policy, earlier=Earlier(policy_of(earlier), **facts), today=_TODAY)
+    found = findings(*stack, policy=policy, earlier=Earlier(policy_of(earlier), **facts), today=_TODAY)
     return [item for item in found if item.rule != EXCEPTIONS]
 
 
@@ -481,7 +400,7 @@ def test_a_limit_that_was_off_is_not_loosened() -> None:
         assert _against({"limits": {"ci": False}}, {"limits": limits}) == []
 
 
-def test_of_two_equal_findings_the_new_policy_has_its_own() -> None:
+def test_of_two_equal_findings_the_new_policy_has_itsfindings() -> None:
     """With its own limit, and without the words about the earlier policy."""
     stack = (*_BROKEN["maximum-cost"][0], _life(1))
     found = _against(_STRICT, _changed_policy({"limits.maximumUsdPerHour": 0.02}), *stack)

@@ -94,8 +94,7 @@ Cost 0.18 $/h idle, 8.19 at most, 15.17 on demand; $/month 132 idle, 5,978 at mo
 Quotas us-central1: CPUS 8, SSD_TOTAL_GB 800, A2_CPUS 48, PREEMPTIBLE_NVIDIA_A100_GPUS 4; global:
   GPUS_ALL_REGIONS 4
 
-Policy advisory: control-plane-access (cluster train), cis-gke-4.1.8 (cluster train),
-  cis-gke-4.1.9 (cluster train), cis-gke-4.1.10 (cluster train), 12 more
+Policy advisory: control-plane-access (cluster train)
 Outputs clusterName, kubeconfig, names, profile, server, version
 4 resources to create, 1 protected. More: --tree, --values, --format json.
 """
