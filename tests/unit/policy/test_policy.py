@@ -289,7 +289,9 @@ def test_a_month_has_730_hours(name: str) -> None:
 
     def found(limit: str, usd: float) -> list[str]:
         policy = {"limits": {f"{name}UsdPer{limit}": usd}}
-        return [item.message for item in _own(*resources, policy=policy) if item.rule.id == f"{name}-cost"]
+        return [
+            item.message for item in findings(*resources, policy=policy) if item.rule.id == f"{name}-cost"
+        ]
 
     (message,) = found("Hour", 0.01)
     hourly = float(message.partition(" USD")[0].split()[-1].lstrip("~"))
