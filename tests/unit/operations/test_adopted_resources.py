@@ -2,10 +2,11 @@
 
 import copy
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -19,9 +20,10 @@ from ebbtide.analysis.review.difference import compare
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.project.adopt_file import AdoptedResource, read_adopt_file, write_adopt_file
 from ebbtide.operations import access
-from ebbtide.operations.adopted_resources import held, remove_resources, restorations
+from ebbtide.operations.adopted_resources import check, held, remove_resources, restorations
+from ebbtide.operations.engine_events import Step
 from ebbtide.operations.plan import Done, done_since
-from ebbtide.operations.stack import Stack
+from ebbtide.operations.stack import Preview, Stack
 from ebbtide.operations.up import Update
 from tests.declarations import GKE, changed
 from tests.synth import synth
@@ -62,6 +64,36 @@ def test_adopted_resources_are_held_until_an_update_has_succeeded(tmp_path: Path
     assert held(recording, state, None) == {urns[f"train-{name}"] for name in ("a100", "cpu", "t4")}
     assert held(synth(GKE), {"resources": []}, None) == frozenset()
     assert done_since(state, _COMPLETED) == Done()
+
+
+@pytest.mark.parametrize(
+    ("operations", "refusal"),
+    [
+        (("delete",), "deleted"),
+        (("create-replacement", "delete-replaced"), "replaced"),
+        (("import",), ""),
+        (("update",), ""),
+        (("same",), ""),
+    ],
+)
+def test_an_adopted_resource_is_never_deleted(operations: Sequence[str], refusal: str) -> None:
+    """Neither by a deletion nor by a replacement; an adoption and an update in place are no refusals."""
+    urn = "urn:pulumi:dev::ebbtide::gcp:container/nodePool:NodePool::train-cpu"
+    steps = [
+        Step(_POOL, "train-cpu", done=False, operation=operation, urn=urn, changed=("name",))
+        for operation in operations
+    ]
+
+    def preview(watch: Callable[[Step], None]) -> Preview:
+        for step in steps:
+            watch(step)
+        return Preview((), (), "")
+
+    stack = SimpleNamespace(name="dev", preview=preview, unlock=lambda: None)
+    update = Update(cast("Stack", stack), cast("Any", None), Console(file=io.StringIO()))
+    refusals = check(update, Recording(project="ebbtide", stack="dev"), {urn}).refusals
+    assert [text for text in refusals if refusal and f"would be {refusal}" in text] == list(refusals)
+    assert bool(refusals) is bool(refusal)
 
 
 class _Cluster:

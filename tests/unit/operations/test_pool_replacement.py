@@ -243,6 +243,41 @@ def test_work_of_a_queue_is_admitted_again(hours: list[float]) -> None:
     assert sum(hours) == 3.0
 
 
+class _Slow(_Api):
+    """An API server on which the pods of a Workload, and its quota, take some looks to end."""
+
+    def __init__(self, looks: int) -> None:
+        super().__init__(train=_admitted("job-train"))
+        self.workloads = {"job-train": _workload("job-train")}
+        self.looks = looks
+        self.reserved: list[bool] = []
+
+    def find(self, path: str) -> dict[str, Any]:
+        """List the Workloads, of which Kueue ends one by one look."""
+        self.looks -= not self.workloads["job-train"]["spec"]["active"]
+        return super().find(path) if self.looks < 0 else {"items": list(self.workloads.values())}
+
+    def patch(self, path: str, body: dict[str, Any]) -> None:
+        """Remember whether the Workload has quota when it is reactivated."""
+        super().patch(path, body)
+        if body["spec"].get("active"):
+            self.reserved.append(bool(self.workloads["job-train"]["status"]))
+
+
+@pytest.mark.parametrize(("looks", "reserved"), [(1, False), (99, True)])
+def test_work_is_admitted_again_once_its_quota_is_free(
+    hours: list[float],
+    looks: int,
+    reserved: bool,  # noqa: FBT001
+) -> None:
+    """Earlier, Kueue would give it its place in the old pool back; at the end of the time it is reactivated
+    as it is."""
+    api = _Slow(looks)
+    _drained(api)
+    assert api.reserved == [reserved]
+    assert sum(hours) == 3.0
+
+
 def test_an_interrupted_requeueing_continues(hours: list[float]) -> None:
     """A Workload that an earlier drain has deactivated is reactivated, if it is of this pool."""
     api = _Api()

@@ -171,6 +171,49 @@ def test_two_stacks_with_queues_on_one_cluster(monkeypatch: pytest.MonkeyPatch) 
     assert ": ebbtide-high, ebbtide-low, ebbtide-normal. The first destroy" in message
 
 
+@pytest.mark.parametrize(
+    ("created", "refused"),
+    [
+        ("none", True),
+        ("the cluster", False),
+        ("a cluster beside it", False),
+        ("a pool", True),
+        ("a cluster that is read", True),
+    ],
+)
+def test_a_new_cluster_has_nothing_yet(
+    monkeypatch: pytest.MonkeyPatch,
+    created: str,
+    refused: bool,  # noqa: FBT001
+) -> None:
+    """Objects are looked for on the cluster that exists, and not if the update creates one; other new
+    resources, and a cluster that is only read, change nothing."""
+
+    class Namespaces:
+        def find(self, path: str, **_: str) -> Any:
+            return {"metadata": {"name": "vision"}} if path.endswith("/namespaces/vision") else None
+
+    def client(_kubeconfig: str, _consequence: str) -> Namespaces:
+        return Namespaces()
+
+    monkeypatch.setattr(access, "client", client)
+    stack = SimpleNamespace(name="dev", outputs=lambda: {"kubeconfig": "{}"})
+    update = up.Update(cast("Stack", stack), cast("StackFiles", None), Console())
+    namespace = "kubernetes:core/v1:Namespace"
+    cluster, pool = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"
+    others = {
+        "none": (),
+        "the cluster": (Resource(urn="c", type=cluster, name="c", inputs={}),),
+        "a pool": (Resource(urn="p", type=pool, name="p", inputs={}),),
+        "a cluster beside it": tuple(Resource(urn=urn, type=cluster, name="c", inputs={}) for urn in "cd"),
+        "a cluster that is read": (Resource(urn="c", type=cluster, name="c", inputs={}, read=True),),
+    }[created]
+    vision = Resource(urn="n", type=namespace, name="n", inputs={"metadata": {"name": "vision"}})
+    recording = Recording(project="shop", stack="dev", resources=(vision, *others))
+    known = [{"urn": "c", "type": cluster, "custom": True}] if created == "a cluster beside it" else []
+    assert bool(existing_objects.refusals(update, recording, {"resources": known})) is refused
+
+
 def test_an_existing_resource_has_the_inputs_that_were_sent() -> None:
     """An update replaced the cluster if the cloud's defaults stayed among them."""
     stack = _Stack(exists=True)
