@@ -48,7 +48,8 @@ def prepare_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=_IN_ASCII)
+            # By line also into a file: an interrupted command has said what it did.
+            stream.reconfigure(errors=_IN_ASCII, line_buffering=True)
 
 
 def discard_output() -> None:

@@ -52,7 +52,7 @@ from ebbtide.cli.trace import trace_export, trace_fetch
 from ebbtide.cli.up import up
 from ebbtide.cli.why import why
 from ebbtide.cli.workloads import job
-from ebbtide.operations.interrupts import is_for_interrupt
+from ebbtide.operations.interrupts import is_for_interrupt, keep_interrupts
 from ebbtide.text import command_line
 
 if TYPE_CHECKING:
@@ -304,7 +304,10 @@ def main() -> None:
     lazy_packages.collect_rarely()
     lazy_packages.install()
     prepare_streams()
+    keep_interrupts()
     try:
         app()
+    except KeyboardInterrupt:
+        sys.exit(ExitStatus.INTERRUPTED)
     finally:
         gc.freeze()

@@ -5,7 +5,9 @@ A terminal also signals the engine, which finishes pending operations and starts
 each end with a traceback (pulumi 3.259, sdk/python/lib/pulumi/automation/_cmd.py).
 """
 
+import _thread
 import signal
+import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Final
 
+_SOON: Final = 0.1
 _AGAIN: Final = 2.0
 """Seconds between two KeyboardInterrupts, more than a command takes to end."""
 
@@ -112,6 +115,23 @@ def ending_signals() -> Generator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def keep_interrupts() -> None:
+    """Keep tracebacks of a Ctrl-C from the terminal: of one that Python loses within a callback, which is
+    repeated, and of the threads that read the output of an engine that has ended for it."""
+
+    def unraisable(lost: "sys.UnraisableHookArgs") -> None:
+        if isinstance(lost.exc_value, KeyboardInterrupt):
+            threading.Timer(_SOON, _thread.interrupt_main).start()
+        else:
+            sys.__unraisablehook__(lost)
+
+    def in_thread(ended: threading.ExceptHookArgs) -> None:
+        if not issubclass(ended.exc_type, OSError | ValueError):  # of a closed file
+            threading.__excepthook__(ended)
+
+    sys.unraisablehook, threading.excepthook = unraisable, in_thread
 
 
 def _is_interruptible() -> bool:

@@ -22,6 +22,8 @@ from ebbtide.values.user_files import LARGEST_GENERATED, UserFileError, read_tex
 By: TypeAlias = Literal["team", "user", "job", "pool"]
 
 _HOUR: Final = 3600.0
+_PERIOD: Final = "every five minutes"
+"""Schedule of the recorder (components/addons/costs.py)."""
 _SMALLEST: Final = 0.0005
 
 
@@ -198,8 +200,8 @@ def read_record(api: Api, start: float, now: float) -> Record:
         raise CostRecordError(f"The cost record in namespace {NAMESPACE} cannot be read: {error}") from None
     if installed:
         raise CostRecordError(
-            "The cost recorder has not completed its first run; it runs every five minutes. See `kubectl get "
-            f"jobs --namespace {NAMESPACE}`."
+            f"The cost recorder has not completed its first run; it runs {_PERIOD}. See `kubectl get jobs "
+            f"--namespace {NAMESPACE}`."
         )
     if record is None:
         raise CostRecordError(
@@ -256,7 +258,7 @@ def report(record: Record, start: float, by: By) -> Report:
         work=work,
         nodes=nodes,
         idle=idle,
-        notes=tuple(_notes(record, start, nodes)),
+        notes=tuple(_notes(record, start, nodes, work)),
     )
 
 
@@ -283,7 +285,7 @@ def _total(sums: Sequence[Sum]) -> Sum:
     return total
 
 
-def _notes(record: Record, start: float, nodes: Sequence[Sum]) -> Iterator[str]:
+def _notes(record: Record, start: float, nodes: Sequence[Sum], work: Sequence[Sum]) -> Iterator[str]:
     """Yield what is not in the sums, and what of them is not an exact fact."""
     if start < record.since:
         yield f"The record begins {moment(record.since)}; nodes that were deleted before are not included."
@@ -292,6 +294,11 @@ def _notes(record: Record, start: float, nodes: Sequence[Sum]) -> Iterator[str]:
         yield (
             f"The recorder last ran {moment(record.last)}; work that ended since then is counted as running. "
             f"See `kubectl get jobs --namespace {NAMESPACE}`."
+        )
+    elif nodes and not work:
+        yield (
+            f"The recorder last ran {moment(record.last)}, and runs {_PERIOD}: until it has, newer work "
+            "counts as idle time."
         )
     for item in nodes:
         if item.unpriced_hours:

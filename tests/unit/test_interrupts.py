@@ -1,6 +1,7 @@
 """Ctrl-C, deferred and repeated."""
 
 import signal
+import subprocess
 import sys
 import time
 import weakref
@@ -80,3 +81,34 @@ def _interrupt_within_a_callback() -> None:
     del referent
     assert reference() is None
     time.sleep(30)
+
+
+_PROGRAM = """
+import os, signal, sys, threading, time, weakref
+from ebbtide.cli import consoles
+from ebbtide.operations.interrupts import keep_interrupts
+signal.signal(signal.SIGINT, signal.default_int_handler)
+consoles.prepare_streams()
+keep_interrupts()
+def read():
+    raise ValueError("I/O operation on closed file")
+thread = threading.Thread(target=read)
+thread.start()
+thread.join()
+class Referent: pass
+referent = Referent()
+reference = weakref.ref(referent, lambda _: signal.raise_signal(signal.SIGINT))
+print("begun")
+try:
+    del referent
+    time.sleep(10)
+except KeyboardInterrupt:
+    os._exit(130)
+"""
+
+
+def test_an_interrupt_leaves_no_traceback() -> None:
+    """One that Python loses within a callback comes again, a reader of a closed file ends in silence, and
+    what was printed into a file is there although the process ends at once."""
+    done = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "begun\n", "")

@@ -71,6 +71,17 @@ def test_what_was_not_recorded_is_named() -> None:
     assert "Nodes were deleted between two runs of the recorder: their cost is exact to 0.60." in made.notes
 
 
+def test_work_that_is_not_recorded_yet_is_named() -> None:
+    """Right after the first work, all cost is idle: the next run of the recorder changes that."""
+    cluster = Cluster()
+    cluster.nodes = [node("one", START)]
+    Recorder(cluster, SETTINGS, START).run()
+    made = report(_read(cluster, hours=0.1), START, "team")
+    assert made.work == ()
+    (note,) = (note for note in made.notes if "counts as idle time" in note)
+    assert note.startswith("The recorder last ran 2026-09-21 14:13 UTC, and runs every five minutes: ")
+
+
 def test_a_cluster_without_record() -> None:
     """A missing record, one that is not written yet, and one that may not be read, are errors that name the
     add-on, the next run or the namespace."""
