@@ -14,7 +14,14 @@ from ebbtide.analysis.reading.facts import ClusterFacts, FindMachine, Inputs, Re
 from ebbtide.analysis.recording.recording import Resource
 from ebbtide.declaration.catalog.clouds import GKE_REGION_ZONES, PREEMPTIBLE_SECONDS, is_gke_zone
 from ebbtide.declaration.catalog.gpu_direct import STRATEGIES, Strategy, networks_of
-from ebbtide.declaration.catalog.machines import Machine, custom_machine, find_machine
+from ebbtide.declaration.catalog.machines import (
+    HUGE_PAGE_MIB,
+    HUGE_PAGES,
+    Machine,
+    custom_machine,
+    find_machine,
+    huge_pages_mib,
+)
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import (
     AnyCapacity,
@@ -225,7 +232,10 @@ def machine(inputs: Inputs, find: FindMachine = _CATALOG) -> Machine | None:
     name = inputs.text("nodeConfig.machineType") or DEFAULT_MACHINE
     known = find(name) or custom_machine(name)
     threads = inputs.number("nodeConfig.advancedMachineFeatures.threadsPerCore")
-    return replace(known, threads_per_core=threads) if known and threads else known
+    pages = huge_pages_mib({size: inputs.number(f"{HUGE_PAGES}.{size}") for size in HUGE_PAGE_MIB})
+    if known is None or not (threads or pages):
+        return known
+    return replace(known, threads_per_core=threads or known.threads_per_core, huge_pages_mib=pages)
 
 
 def seconds(text: str) -> int | None:

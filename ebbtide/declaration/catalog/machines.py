@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final
+from typing import Final, cast
 
 from ebbtide.declaration.catalog.resources import DEFAULT_NODE, NodeSettings, Resources, allocatable
 from ebbtide.declaration.catalog.tables import rows
@@ -39,6 +39,7 @@ class MachineSeries:
         confidential: types of confidential nodes, each with the prefix of the machine types that support it.
         architecture: architecture of its processors, as in Kubernetes' label `kubernetes.io/arch`.
         custom: its custom machine types; None if it has none.
+        huge_pages_1g: True if it supports huge pages of 1 GiB.
     """
 
     name: str
@@ -49,6 +50,7 @@ class MachineSeries:
     confidential: Mapping[str, str]
     architecture: str
     custom: CustomTypes | None
+    huge_pages_1g: bool
 
 
 AMD64: Final = "amd64"
@@ -91,6 +93,7 @@ def machine_series(machine: str) -> MachineSeries | None:
         },
         architecture=row["architecture"] or AMD64,
         custom=_custom_types(row) if row["custom_vcpus"] else None,
+        huge_pages_1g=row["huge_pages_1g"] == "yes",
     )
 
 
@@ -148,6 +151,7 @@ class Machine:
         attachable: True if accelerators can be attached (N1 on Google Cloud; nothing on Azure).
         source: source of the row.
         threads_per_core: threads of a core; None for the machine's own, two on all but a few series.
+        huge_pages_mib: memory in huge pages, MiB, which pods request by itself.
     """
 
     cloud: CloudKind
@@ -161,6 +165,7 @@ class Machine:
     attachable: bool = False
     source: str = DECLARED
     threads_per_core: int | None = None
+    huge_pages_mib: int = 0
 
     def allocatable(self, node: NodeSettings = DEFAULT_NODE) -> Resources:
         """Return the allocatable resources of one machine: those not reserved for kubelet and system.
@@ -168,7 +173,8 @@ class Machine:
         With one thread per core, a node has half of the vCPUs that are billed and count against the quota.
         """
         cpus = max(1, self.vcpus // 2) if self.threads_per_core == 1 else self.vcpus
-        return allocatable(self.cloud, self.name, cpus, self.memory_gib, node)
+        whole = allocatable(self.cloud, self.name, cpus, self.memory_gib, node)
+        return replace(whole, memory_mib=whole.memory_mib - self.huge_pages_mib)
 
 
 @cache
@@ -231,6 +237,22 @@ def _attachable() -> dict[str, list[tuple[int, int, float]]]:
         limit = (int(row["count"]), int(row["max_vcpus"]), float(row["max_memory_gib"]))
         table.setdefault(row["accelerator"], []).append(limit)
     return table
+
+
+HUGE_PAGES: Final = "nodeConfig.linuxNodeConfig.hugepagesConfig"
+"""Path of the huge pages of a GKE node pool."""
+HUGE_PAGE_MIB: Final = {"hugepageSize2m": 2, "hugepageSize1g": 1024}
+
+
+def huge_pages_mib(config: object) -> int:
+    """Return the memory of a GKE node in huge pages, MiB: the numbers of pages of each size in its
+    configuration; 0 for none, or if malformed."""
+    if not isinstance(config, Mapping):
+        return 0
+    counts = cast("Mapping[str, object]", config)
+    return sum(
+        count * mib for size, mib in HUGE_PAGE_MIB.items() if isinstance(count := counts.get(size), int)
+    )
 
 
 def attachable_types() -> list[str]:

@@ -226,8 +226,6 @@ class Pool(Declared):
     machine: Annotated[
         Converted[_Machine | None, MachineShape | str | None],
         gke("nodeConfig.machineType"),
-        # Huge pages are less memory than the queue's quota assumes.
-        gke("nodeConfig.linuxNodeConfig.hugepagesConfig"),
         aks("vmSize"),
         aks("virtualMachinesProfile", "virtualMachineNodesStatus", "type"),
     ] = default(None)

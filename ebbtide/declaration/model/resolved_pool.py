@@ -14,10 +14,12 @@ from ebbtide.declaration.catalog.clouds import (
 )
 from ebbtide.declaration.catalog.disks import boot_disk_types, local_ssds
 from ebbtide.declaration.catalog.machines import (
+    HUGE_PAGES,
     Machine,
     MachineSeries,
     architecture,
     find_machine,
+    huge_pages_mib,
     machine_series,
     series_name,
 )
@@ -28,6 +30,7 @@ from ebbtide.declaration.model.capacity import FlexStart, OnDemand, Preemptible,
 from ebbtide.declaration.model.labels_and_taints import LabelsAndTaints, labels_and_taints
 from ebbtide.declaration.model.pool import Accelerator, Disk, LocalSsdConfig, MachineShape, Nodes, Pool
 from ebbtide.declaration.model.site import Site
+from ebbtide.values.paths import value_at
 
 NO_PLUGIN_LABEL: Final = "gke-no-default-nvidia-gpu-device-plugin"
 """Label that keeps GKE's device plugin off a node: NVIDIA's operator installs its own, and two would conflict
@@ -297,7 +300,10 @@ def _hardware(pool: Pool, site: Site) -> Machine | None:
         return None
     machine = find_machine(site.cloud, shape.type) or declared_machine(site.cloud, shape)
     threads = 1 if pool.labels.get(SMT_DISABLED) == "true" else pool.threads_per_core
-    return replace(machine, threads_per_core=threads) if machine and threads else machine
+    pages = huge_pages_mib(value_at(pool.overrides, HUGE_PAGES)) if site.cloud is CloudKind.GKE else 0
+    if machine is None or not (threads or pages):
+        return machine
+    return replace(machine, threads_per_core=threads or machine.threads_per_core, huge_pages_mib=pages)
 
 
 def declared_machine(cloud: CloudKind, shape: MachineShape) -> Machine | None:

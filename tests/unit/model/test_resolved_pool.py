@@ -101,6 +101,11 @@ def test_a_component_checks_no_pool_of_a_declaration_again(monkeypatch: pytest.M
         ({"imageStreaming": True}, 0, 144),
         ({"secondaryBootDisks": [{"diskImage": "global/images/i", "mode": "CONTAINER_IMAGE_CACHE"}]}, 0, 144),
         ({"secondaryBootDisks": [{"diskImage": "global/images/i"}]}, 0, 0),
+        (
+            {"overrides": {"nodeConfig": {"linuxNodeConfig": {"hugepagesConfig": {"hugepageSize2m": 512}}}}},
+            0,
+            1024,
+        ),
     ],
 )
 def test_less_is_allocatable(fields: dict[str, Any], cpu_m: float, memory_mib: float) -> None:

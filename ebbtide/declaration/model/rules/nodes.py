@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
+from ebbtide.declaration.catalog.machines import HUGE_PAGES
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import Cluster
@@ -19,12 +20,42 @@ from ebbtide.declaration.model.rules.rule import (
     service_name,
 )
 from ebbtide.text import and_list, several
+from ebbtide.values.paths import value_at
 
 _AKS_SYSTEM_PODS = 30
 _GKE_NODES_IN_ZONE = 1000
 _GKE_SURGE = 20
 _NETWORK_TAGS = 64
+_LARGE_GIB = 30
+"""Memory from which GKE allows more of it in huge pages."""
 _TOOLKIT = "cluster-toolkit modules/compute/gke-node-pool/main.tf@01a7a3ed, preconditions"
+
+
+@pool_rule(
+    "huge pages of machine",
+    "GKE docs, node-system-config: huge pages (2026); catalog/data/machine_series.csv: huge_pages_1g",
+    CloudKind.GKE,
+)
+def _huge_pages(pool: PoolIn) -> Iterator[Fault]:
+    machine, series = pool.machine, pool.resolved.series
+    if machine is None or not machine.huge_pages_mib:
+        return
+    at, gib = pool.at(f"overrides.{HUGE_PAGES}"), machine.huge_pages_mib / 1024
+    if series and not series.huge_pages_1g and value_at(pool.pool.overrides, f"{HUGE_PAGES}.hugepageSize1g"):
+        yield Fault(
+            at,
+            f"Machines of the {series.name} series have no huge pages of 1 GiB.",
+            NO_POOL,
+            "Write hugepageSize2m, or a machine of another series, such as c3-standard-8.",
+        )
+    share = 0.6 if machine.memory_gib < _LARGE_GIB else 0.8
+    if gib > share * machine.memory_gib:
+        yield Fault(
+            at,
+            f"Huge pages of {gib:g} GiB are more than {share:.0%} of the memory of {machine.name}.",
+            NO_POOL,
+            f"Write pages of at most {share * machine.memory_gib:g} GiB together.",
+        )
 
 
 @pool_rule("fixed count excludes limits", _TOOLKIT)
