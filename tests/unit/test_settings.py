@@ -99,7 +99,7 @@ def test_settings_complete_the_declaration(project: Path) -> None:
 
 
 def test_accounts_of_both_clouds(project: Path) -> None:
-    """Which cloud is meant is not guessed; the declared one takes its own account."""
+    """The cloud is not guessed; the declared one takes its own account."""
     (project / "__main__.py").write_text(_TEMPLATE)
     settings = "  ebbtide:project: acme-ml\n  ebbtide:subscription: none\n  ebbtide:location: mars\n"
     pools = _DEV.partition("    cloud")[2].partition("\n")[2]

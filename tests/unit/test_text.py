@@ -23,7 +23,7 @@ from ebbtide.text import did_you_mean
     ],
 )
 def test_no_suggestion_has_another_unit_bound_or_number(written: str, known: str) -> None:
-    """It would be accepted, and mean something else."""
+    """Such a name would be accepted, and mean something else."""
     assert did_you_mean(written, [known]) == "."
 
 

@@ -149,18 +149,6 @@ def test_targets_exist() -> None:
     """Every target that a step makes is one of the Makefile."""
     lines = (step.get("run", "") for path in [*_WORKFLOWS, *_ACTIONS] for step in _steps(path))
     made = {target for line in lines if line.startswith("make ") for target in line.split()[1:]}
-    assert made == {
-        "dist",
-        "install",
-        "lint",
-        "lowest",
-        "preview",
-        "prices",
-        "pytest",
-        "site",
-        "test-rehearsal",
-        "types",
-    }
     assert made <= set(makefile_targets())
 
 

@@ -243,7 +243,7 @@ def test_pods_of_an_administrators_workload_start(create: Create, control_plane:
 
 @pytest.mark.parametrize("where", ["annotations", "env"])
 def test_pods_are_as_small_as_their_number_is_large(create: Create, where: str) -> None:
-    """As many pods as the namespace admits, 5,000 of them, have at most 1 GiB; each character counts by its
+    """All pods that the namespace admits, 5,000 of them, have at most 1 GiB; each character counts by its
     bytes."""
     item = work("Job", {})
     for value, refused in (("x" * 210_000, False), ("x" * 215_000, True), ("\N{SNOWMAN}" * 72_000, True)):

@@ -82,7 +82,7 @@ def test_a_pool_of_terraform_keeps_its_limits_and_its_identity() -> None:
 
 
 def test_outputs_of_a_pulumi_state_are_merged_at_any_depth() -> None:
-    """What the program omits, inside of an object that it has, is in the outputs."""
+    """An input that the program omits, inside of an object that it has, is in the outputs."""
     urn = "urn:pulumi:dev::other::gcp:container/nodePool:NodePool::batch"
     inputs = {"nodeConfig": {"guestAccelerators": [{"type": "nvidia-tesla-t4", "count": 1}]}}
     config = {"machineType": "n1-standard-8", "imageType": "COS_CONTAINERD"}
@@ -174,7 +174,7 @@ def test_pools_that_no_declaration_has_say_why() -> None:
 
 
 def test_a_weight_of_a_queue_is_left_without_the_metadata_server() -> None:
-    """It would need a team, whose pods need the server; the queue itself is adopted."""
+    """A weight would need a team, whose pods need the server; the queue itself is adopted."""
     mode = {"workloadMetadataConfig": {"mode": "GCE_METADATA"}}
     batch = pool("batch", "n2-standard-8", config={"labels": {"pool": "batch"}, **mode})
     adoption = adopted(_lab(batch, **WORKLOAD_IDENTITY), {"kind": "ResourceFlavor"})
@@ -245,7 +245,7 @@ def test_no_secret_is_written() -> None:
 
 @pytest.mark.parametrize("encrypted", [False, True])
 def test_a_secret_of_a_pulumi_export_is_named(*, encrypted: bool) -> None:
-    """Whether the export shows it or not, and with the property that it is a part of."""
+    """Each secret is named, shown in the export or not, with the property that it is a part of."""
     signature = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}
     secret = {**signature, **({"ciphertext": "x"} if encrypted else {"plaintext": json.dumps("s3cret!")})}
     (document, *_) = aks_shapes.VERIFIED

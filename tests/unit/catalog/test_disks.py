@@ -69,7 +69,7 @@ def test_every_series_has_a_row() -> None:
 
 @pytest.mark.parametrize("machine", machine_names(CloudKind.GKE))
 def test_a_machine_boots_from_disks_of_its_series(machine: str) -> None:
-    """Its default is one of them; another type is refused with those that it has."""
+    """The default is one of them; another type is refused with those that it has."""
     types = boot_disk_types(CloudKind.GKE, machine)
     if machine.startswith(tuple(f"{series}-" for series in _WITHOUT_HYPERDISK.split())):
         assert "hyperdisk-balanced" not in types

@@ -89,7 +89,7 @@ def _lines(draw: st.DrawFn, name: str) -> list[str]:
 @settings(max_examples=6)
 @given(data=st.data())
 def test_a_command_line_is_repeated_with_all_its_options(name: str, data: st.DataObject) -> None:
-    """What is printed parses to the same options as what was typed, whatever a command's options are."""
+    """The printed command parses to the same options as what was typed, whatever a command's options are."""
     words = data.draw(_lines(name))
     command, parameters = _parsed(words)
     printed = shlex.split(command.again())[len(shlex.split(command_line())) :]

@@ -239,7 +239,7 @@ def test_a_lower_price_permits_nothing(project: Path) -> None:
     ids=["a raised limit", "a new exception", "a renewed exception"],
 )
 def test_a_policy_alone_can_be_reviewed(project: Path, before: str, after: str, loosened: str) -> None:
-    """Where the base violates its own policy, a change of the policy alone warns of what it loosens, and a
+    """If the base violates its own policy, a change of the policy alone warns of what it loosens, and a
     change of the stack besides is refused."""
     (project / "__main__.py").write_text(POOL)
     config = project / "Pulumi.dev.yaml"

@@ -132,7 +132,7 @@ def test_a_document_of_no_shape(server: _Server, body: bytes) -> None:
 
 
 def test_a_message_is_shortened(server: _Server) -> None:
-    """Of an error text of 200 kB the beginning is shown."""
+    """The beginning of an error text of 200 kB is shown."""
     server.status = 400
     server.body = lambda _: [json.dumps({"error": {"message": "no " * 70_000}}).encode()]
     assert len(_refused(server)) < 600
@@ -162,7 +162,7 @@ def test_a_token_stays_with_its_host(server: _Server) -> None:
 
 @pytest.mark.parametrize("body", ["{}", '{"quotas": 1}', '{"quotas": [1]}', '{"quotas": [{}]}'])
 def test_a_document_of_another_shape(server: _Server, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
-    """It is said whose answer it is, and an empty one is not taken for quotas without limits."""
+    """The error names the cloud that answered, and an empty one is not taken for quotas without limits."""
     server.body = lambda _: [body.encode()]
     monkeypatch.setattr(google, "google_session", requests.Session)
     monkeypatch.setenv("GOOGLE_COMPUTE_CUSTOM_ENDPOINT", server.url)

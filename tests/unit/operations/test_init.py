@@ -195,7 +195,7 @@ def test_prices_are_of_the_chosen_region(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cloud", CloudKind)
 def test_the_stack_of_a_pull_request_survives_a_renamed_pool(cloud: CloudKind) -> None:
-    """It extends the stack without naming its pools."""
+    """The file extends the stack without naming its pools."""
     answers = _answers(cloud, "t4")
     files = project_files("my-cluster", answers)
     renamed = files["Pulumi.dev.yaml"].replace("t4-spot", "gpu-spot").replace("t4spot", "gpuspot")

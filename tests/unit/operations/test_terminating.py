@@ -51,7 +51,7 @@ def _connect(monkeypatch: pytest.MonkeyPatch, cluster: Api) -> None:
 
 
 def test_the_objects_and_their_finalizers_are_named() -> None:
-    """Of each kind that remains, the objects with finalizers, with the command that removes them."""
+    """Each kind that remains is listed: the objects with finalizers, with the command that removes them."""
     held, train = terminating.blocking(_Cluster(_MESSAGE, _OBJECTS))
     assert held == (
         "Namespace vision cannot end: configmaps/held has the finalizer acme.example/stays. If no controller "

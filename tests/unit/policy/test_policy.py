@@ -459,7 +459,7 @@ _EXPIRED = {
     ],
 )
 def test_a_policy_alone_is_not_refused_by_itself(changes: dict[str, Any], part: str) -> None:
-    """Where the stack violates the earlier policy, a change of the policy alone is a warning that says what
+    """If the stack violates the earlier policy, a change of the policy alone is a warning that says what
     it loosens, until when, by whose commits, and what it permits."""
     stack = (*_BROKEN["maximum-cost"][0], _life(1))
     earlier = _changed_policy({"exceptions": [_EXPIRED], "levels": {LOOSENED.id: "mandatory"}})

@@ -88,7 +88,7 @@ def test_any_other_syntax_error_has_the_parsers_words(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["0x_", "0b_", "-0b", "0o_", "+0x"])
 def test_a_number_without_digits_is_text(tmp_path: Path, text: str) -> None:
-    """It is text for `pulumi` and for `kubectl`, and `0_` is a number."""
+    """A number without digits is text for `pulumi` and for `kubectl`, and `0_` is a number."""
     file = tmp_path / "a.yaml"
     file.write_text(f"a: {text}\nb: 0_\nc: 0x_F\n")
     assert read(file).value == {"a": text, "b": 0, "c": 15}

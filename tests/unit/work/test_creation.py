@@ -72,7 +72,7 @@ def test_the_job_comes_last_and_owns_the_others(api: ObjectsApi) -> None:
 
 
 def test_dependents_are_their_users(api: ObjectsApi) -> None:
-    """They have the label of the Job's user, by which a policy keeps other members off them."""
+    """Dependents have the label of the Job's user, by which a policy keeps other members off them."""
     owner = {"ebbtide.dev/owner": "ada-acme.example"}
     job = {**_JOB, "metadata": {**_JOB["metadata"], "labels": owner}}
     submission.submit(api, job, _CODE, _SERVICE)

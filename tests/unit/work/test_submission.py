@@ -212,7 +212,7 @@ def test_a_job_that_is_replaced_meanwhile() -> None:
 
 
 def test_the_end_comes_after_the_last_lines() -> None:
-    """What is left of the log is read before the end is shown."""
+    """The rest of the log is read before the end is shown."""
     shown: list[str] = []
     lines = ProgressLines(
         _FakeApi(), "train", "vision", None, shown.append, before_end=lambda: shown.append("the last line")
@@ -233,7 +233,7 @@ def test_the_end_comes_after_the_last_lines() -> None:
 def test_a_running_job_of_another_is_not_replaced_unasked(
     capsys: pytest.CaptureFixture[str], owner: str, conditions: tuple[Any, ...], message: str
 ) -> None:
-    """It is told whose running Job ends; one that has ended is nobody's loss."""
+    """The question names whose running Job ends; one that has ended is nobody's loss."""
     earlier = job(conditions=conditions, active=1)
     earlier["metadata"]["annotations"] = {USER: owner}
     if message:
