@@ -157,7 +157,7 @@ def test_resources_of_a_known_cluster_are_not_unknown(monkeypatch: pytest.Monkey
 
 
 def test_resources_in_a_known_resource_group_are_not_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything in the resource group of a stack is the stack's, regardless of case; other groups are not."""
+    """Everything in a stack's resource group is the stack's, regardless of case; other groups are not."""
     root = "/subscriptions/S/resourceGroups"
     inventory = _Inventory()
     listed = [

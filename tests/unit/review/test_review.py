@@ -121,8 +121,8 @@ def test_a_change_that_recreates_nodes(path: str, changed: dict[str, Any]) -> No
     ids=str,
 )
 def test_an_override_that_recreates_nodes(overrides: dict[str, Any], path: str) -> None:
-    """Nodes are recreated by everything below an input that recreates nodes, and an added object with all that it has; an
-    input that is left to the cloud does not."""
+    """An input below one that recreates nodes does so too, and an added object with all that it has, but not
+    an input that is left to the cloud."""
     declaration = only(GKE, machine="n2-standard-4", overrides={"nodeConfig": overrides})
     review = _review_of(declaration, only(GKE, machine="n2-standard-4"))
     assert review.difference is not None
