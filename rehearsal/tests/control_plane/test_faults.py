@@ -194,8 +194,13 @@ def test_every_fault_at_every_request(user: _User, case: str, fault: Fault) -> N
         _check(user, case, fault, at)
 
 
-@pytest.mark.parametrize("kills", [5, pytest.param(100, marks=pytest.mark.long)])
-@pytest.mark.parametrize("case", ["run", "notebook", "reader"])
+@pytest.mark.parametrize(
+    ("case", "kills"),
+    [
+        ("run", 5),
+        *(pytest.param(case, 100, marks=pytest.mark.long) for case in ("run", "notebook", "reader")),
+    ],
+)
 def test_kills_at_random_moments(user: _User, case: str, kills: int, request: pytest.FixtureRequest) -> None:
     """SIGKILL of a command leaves no pod that waits in vain, nothing that `ebbtide cancel` keeps, and of
     `ebbtide cp` no Job without an end."""
