@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 import ebbtide
-from docs.generate import PAGES, declared_fields, field_limits
+from docs.generate import NOTE, PAGES, declared_fields, field_limits
 from docs.site.search import with_entries
 from ebbtide.analysis.policy.check import policy_of
 from ebbtide.analysis.policy.settings import KEY
@@ -290,6 +290,39 @@ def test_a_newcomer_reads_five_minutes() -> None:
     assert len(way.split()) / 200 < 5
 
 
+_PAGE_WORDS: Final = 2_500
+_ALL_WORDS: Final = 50_000
+_MANUAL_WORDS: Final = 900
+_FIRST: Final = re.compile(r"(Reference, generated from the code\. )?For [^:?]+: .+\?")
+
+
+def _words(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").split())
+
+
+def test_pages_are_short() -> None:
+    """A page that is written by hand, all of them together, and an agent's manual have a limit of words."""
+    written = [path for path in (ROOT / "docs").rglob("*.md") if not _is_generated(path)]
+    assert [(relative(path), _words(path)) for path in written if _words(path) > _PAGE_WORDS] == []
+    assert sum(map(_words, written)) <= _ALL_WORDS
+    assert _words(ROOT / "skills/ebbtide/SKILL.md") <= _MANUAL_WORDS
+
+
+def _is_generated(path: Path) -> bool:
+    """A page of tables that are made of the code is reference, and has no limit."""
+    return path.read_text(encoding="utf-8").startswith(NOTE)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=relative)
+def test_every_page_has_a_reader_and_a_question(path: Path) -> None:
+    """The first line below the title says for whom the page is, and what it answers."""
+    _, _, text = path.read_text(encoding="utf-8").partition("\n\n" if not _is_generated(path) else "\n\n# ")
+    first = text.partition("\n\n")[2] if _is_generated(path) else text
+    match = _FIRST.fullmatch(first.partition("\n")[0])
+    assert match
+    assert bool(match[1]) == _is_generated(path)
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_generated_pages_are_in_step(page: str) -> None:
     """A generated page says what its source says: else `make docs` was forgotten."""
@@ -312,7 +345,7 @@ def test_the_site_has_every_page() -> None:
 
 
 _QUERIES: Final = {
-    "my job is pending": "docs/workloads#why-a-workload-waits",
+    "my job is pending": "docs/following#why-a-workload-waits",
     "delete cluster": "docs/destroying",
     "quickstart": "docs/gke",
     "how do i get a gpu": "docs/daily-work",

@@ -75,8 +75,8 @@ _OUTPUT: Final = {
     ("docs/review.md", "aks eastus:"): "rehearsal/tests/unit/test_rest_commands.py",
     ("docs/review.md", "gke: project"): "rehearsal/tests/unit/test_rest_commands.py",
     ("docs/running.md", "Stack dev, cluster"): "tests/unit/operations/test_status.py",
-    ("docs/workloads.md", "Job train is"): "tests/unit/cli/test_follow.py",
-    ("docs/workloads.md", "Job train waits:"): "tests/unit/work/test_causes.py",
+    ("docs/following.md", "Job train is"): "tests/unit/cli/test_follow.py",
+    ("docs/following.md", "Job train waits:"): "tests/unit/work/test_causes.py",
 }
 """Blocks of output, by their first words, with the test that compares them."""
 

@@ -199,11 +199,10 @@ def test_a_review_is_complete_without_the_replay(monkeypatch: pytest.MonkeyPatch
 
 def test_the_files_of_the_page_are_read(tmp_path: Path) -> None:
     """The maps and the cloud model that the page shows are valid."""
-    table, cpus, model = (
+    table, model = (
         _written(tmp_path / f"{number}.yaml", block.text)
         for number, block in enumerate(of_kind("yaml"))
         if block.page == "docs/replay.md"
     )
     assert read_table(table).queues["*"] == "vision/big"
-    assert read_table(cpus).queues["*"] == "research/cpus"
     assert read_cloud_model(model)[0].stock["t4-spot"].lasts == 3600

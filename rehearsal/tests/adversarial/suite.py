@@ -1,6 +1,6 @@
 """The adversarial suite: attempts to become more, or to reach what belongs to others, as data.
 
-Each file in `attempts/` is a section of docs/security.md, and each of its rows an attempt:
+Each file in `attempts/` is a section of docs/attempts.md, and each of its rows an attempt:
 
     - who: member
       attempt: mount the node's root directory

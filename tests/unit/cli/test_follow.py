@@ -109,7 +109,7 @@ class _Preempting(_Server):
 
 
 def test_a_job_that_survives_a_preemption(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command of docs/workloads.md prints the lines that the page shows, and the cost of both pods."""
+    """The command of docs/following.md prints the lines that the page shows, and the cost of both pods."""
     server = _Preempting()
     monkeypatch.setattr(Api, "of_user", lambda _context="": server)
     monkeypatch.setattr(submission.time, "sleep", server.sleep)
@@ -117,7 +117,7 @@ def test_a_job_that_survives_a_preemption(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("EBBTIDE_PROFILE", DEV.json())
     (command,) = (it for _, it in commands() if "ebbtide job train " in it and "--submit" in it)
     done = CliRunner().invoke(app, shlex.split(command)[1:])
-    assert (done.exit_code, [done.stdout]) == (0, output("docs/workloads.md", "Job train is"))
+    assert (done.exit_code, [done.stdout]) == (0, output("docs/following.md", "Job train is"))
 
 
 def test_the_reason_of_a_restart_remains(monkeypatch: pytest.MonkeyPatch) -> None:

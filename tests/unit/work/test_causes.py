@@ -34,7 +34,7 @@ ABOVE = (
 
 def test_quota_held_by_others() -> None:
     """The largest holders of the missing resource are named, of other namespaces with their namespace, as in
-    docs/workloads.md."""
+    docs/following.md."""
     holders = [holder("bert", "speech", 12), holder("vit", "vision", 4), holder("a", "vision", 0)]
     cause = found(workload=refused(SHORT), workloads=holders, is_complete=True)
     assert (cause.reason, cause.actor) == ("WaitingForQuota", Actor.OTHERS)
@@ -43,7 +43,7 @@ def test_quota_held_by_others() -> None:
         "nvidia.com/gpu) and vit (4 nvidia.com/gpu)"
     )
     one = found(workload=refused(SHORT), workloads=[holder("bert", "speech", 4)], is_complete=True)
-    assert output("docs/workloads.md", "Job train waits:") == [f"Job train waits: {one}\n"]
+    assert output("docs/following.md", "Job train waits:") == [f"Job train waits: {one}\n"]
     hidden = found(workload=refused(SHORT), workloads=holders[1:])
     assert "or of namespaces that you may not read" in hidden.remedy
     alone = found(workload=refused(SHORT))
@@ -247,7 +247,7 @@ def test_reasons_on_the_page() -> None:
     code = "".join((ROOT / "ebbtide" / "work" / f"{name}.py").read_text() for name in files)
     written = set(re.findall(r'reason="(\w+)"|"(\w+)" if quota else "(\w+)"', code))
     reasons = {reason for groups in written for reason in groups if reason}
-    page = (ROOT / "docs" / "workloads.md").read_text().partition("| Reason | Cause | Actor |")[2]
+    page = (ROOT / "docs" / "following.md").read_text().partition("| Reason | Cause | Actor |")[2]
     cells = [line.split("|")[1] for line in page.partition("\n\n")[0].splitlines()[2:]]
     assert {reason for cell in cells for reason in re.findall(r"`(\w+)`", cell)} == reasons
 
