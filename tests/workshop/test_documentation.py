@@ -293,7 +293,7 @@ def test_a_newcomer_reads_five_minutes() -> None:
 _PAGE_WORDS: Final = 2_500
 _ALL_WORDS: Final = 50_000
 _MANUAL_WORDS: Final = 900
-_FIRST: Final = re.compile(r"(Reference, generated from the code\. )?For [^:?]+: .+\?")
+_FIRST: Final = re.compile(r"(Reference, from the code\. )?For [^:?]+: .+\?")
 
 
 def _words(path: Path) -> int:
