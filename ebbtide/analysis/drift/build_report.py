@@ -18,7 +18,8 @@ from ebbtide.analysis.recording.recording import Recording, urn_name
 from ebbtide.analysis.recording.values import SECRET_TEXT
 from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.build_report import new_pools_beside, review_of
-from ebbtide.analysis.review.report import ChangeReport, DifferenceReport
+from ebbtide.analysis.review.report import ChangeReport, DifferenceReport, FieldChangeReport
+from ebbtide.values.paths import is_within
 
 _ORDER: Final[Sequence[Action]] = ("refuse", "replace", "delete", "create", "update", "none")
 """Effects, the most disruptive first."""
@@ -101,8 +102,7 @@ def drift_of(
     for resource in resources:
         change = changes.get(resource.urn)
         action = _action(resource, after, difference, change)
-        replacing = {field.path for field in change.fields if field.replaces} if change else set[str]()
-        drift = _drift(resource, pools.get(resource.urn, ""), action, replacing)
+        drift = _drift(resource, pools.get(resource.urn, ""), action, change.fields if change else ())
         drifted += [drift] if drift else []
     drifted.sort(key=lambda item: (not item.is_of_person, _ORDER.index(item.action), item.urn))
     own = planned.consequences if planned else ()
@@ -119,13 +119,21 @@ def drift_of(
 
 
 def _drift(
-    resource: ReadResource, pool: str, action: Action, replacing: Collection[str]
+    resource: ReadResource, pool: str, action: Action, changed: Collection[FieldChangeReport]
 ) -> ResourceDrift | None:
     """Return the drift of a resource; None if it is as in the state.
 
     Args:
-        replacing: paths of the properties that force its replacement.
+        changed: what an update changes of it once the state is refreshed.
     """
+    replacing = {field.path for field in changed if field.replaces}
+
+    def is_kept(path: str) -> bool:
+        others = (field.path for field in changed)
+        return action in ("none", "update") and not any(
+            is_within(path, other) or is_within(other, path) for other in others
+        )
+
     fields = [
         FieldDrift(
             path=item.path,
@@ -134,6 +142,7 @@ def _drift(
             maker=item.maker,
             source=item.source,
             replaces=item.path in replacing,
+            kept=is_kept(item.path),
         )
         for item in differences_of(resource)
     ]
@@ -143,6 +152,7 @@ def _drift(
         type=resource.type,
         name=urn_name(resource.urn),
         urn=resource.urn,
+        id=resource.id,
         pool=pool,
         deleted=resource.is_deleted,
         fields=tuple(sorted(fields, key=lambda field: not field.replaces)),

@@ -1,6 +1,7 @@
 """Renderings of a stack's drift: for a terminal of 80 columns, and as Markdown for an issue."""
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -12,8 +13,10 @@ from ebbtide.analysis.drift.report import Action, Drift, FieldDrift, ResourceDri
 from ebbtide.analysis.markdown import Section, code_span, escaped, rendered, table_row
 from ebbtide.analysis.preview.render import Indented
 from ebbtide.analysis.preview.words import type_words
+from ebbtide.analysis.recording.values import SECRET_TEXT
 from ebbtide.analysis.review.summary import shortened
 from ebbtide.text import and_list, several
+from ebbtide.values.paths import path_keys
 
 _LONGEST: Final = 40
 """Maximum length of a value; longer ones are shortened. The JSON document has them whole."""
@@ -93,14 +96,38 @@ def _blocks(drift: Drift, commands: Sequence[str]) -> Iterator[RenderableType]:
     notes = [*([others] if (others := _others(drift)) else []), *drift.unread]
     if notes:
         yield Group(*(Indented(Text(note), "", "  ") for note in notes))
+    if kept := [line for item in drift.of_person for line in _kept(item)]:
+        yield Group(Text(_KEPT, style="bold yellow"), *(Indented(Text(line), "- ", "  ") for line in kept))
     if drift.of_person:
-        yield Group(Indented(Text(_ADVICE), "", ""), *(Text(f"  {command}") for command in commands))
+        advice = _ADVICE.format("the others" if kept else "all of them")
+        yield Group(Indented(Text(advice), "", ""), *(Text(f"  {command}") for command in commands))
 
 
 _ADVICE: Final = (
     "Until its state is refreshed, an update does not see these changes, and overwrites those of a resource "
-    "that it changes. To keep one, declare it. To set all of them back:"
+    "that it changes. To keep one, declare it. To set {} back:"
 )
+_KEPT: Final = "A refresh takes these over, and no update sets them back: undo them first, or keep them"
+
+
+def _kept(resource: ResourceDrift) -> Iterator[str]:
+    """Yield a line for each difference that stays, with the command that undoes it."""
+    for field in resource.kept:
+        old = json.dumps(field.state, ensure_ascii=False)
+        keys = path_keys(field.path)
+        undo = f"set it back to {old}" if field.state is not None else "remove it"
+        is_plain = SECRET_TEXT not in old and all(isinstance(key, str) for key in keys)
+        if resource.type.startswith("kubernetes:") and is_plain:
+            namespace, _, name = resource.id.rpartition("/")
+            patch: object = field.state
+            for key in reversed(keys):
+                patch = {key: patch}
+            kind = resource.type.rpartition(":")[2].lower()
+            within = f" --namespace {namespace}" if namespace else ""
+            undo = (
+                f"kubectl patch {kind} {name}{within} --type merge --patch {shlex.quote(json.dumps(patch))}"
+            )
+        yield f"{_name(resource)} {field.path}: {undo}"
 
 
 def _of(resource: ResourceDrift) -> Iterator[RenderableType]:
@@ -175,8 +202,15 @@ def markdown(drift: Drift, commands: Sequence[str]) -> str:
         folded=False,
     )
     notes = tuple(f"- {escaped(text)}" for text in (_others(drift), *drift.unread) if text)
-    advice = (escaped(_ADVICE), "", "```shell", *commands, "```") if drift.of_person else ()
-    sections = [head, changed, effects, unowned, Section(rows=notes, folded=False)]
+    kept = Section(
+        title=_KEPT,
+        rows=tuple(f"- {escaped(line)}" for item in drift.of_person for line in _kept(item)),
+        noun="difference",
+        folded=False,
+    )
+    text = _ADVICE.format("the others" if kept.rows else "all of them")
+    advice = (escaped(text), "", "```shell", *commands, "```") if drift.of_person else ()
+    sections = [head, changed, effects, unowned, Section(rows=notes, folded=False), kept]
     sections.append(Section(rows=advice, folded=False, whole=True))
     everything = "`ebbtide drift --format json` has everything."
     return rendered(sections, [changed, unowned, effects], everything)

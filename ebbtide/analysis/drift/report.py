@@ -28,6 +28,8 @@ class FieldDrift(DocumentPart):
     """Why: the documentation of such a change, or the field manager; empty if no table has the property."""
     replaces: bool
     """True if setting it back forces the replacement of the resource."""
+    kept: bool = False
+    """True if a refresh takes it over, and no update sets it back."""
 
 
 class ResourceDrift(DocumentPart):
@@ -39,6 +41,8 @@ class ResourceDrift(DocumentPart):
     """Logical name."""
     urn: str
     """URN."""
+    id: str = ""
+    """Id in the cloud; namespace and name of a Kubernetes object."""
     pool: str
     """Name of the node pool; empty for other resources."""
     deleted: bool
@@ -53,6 +57,11 @@ class ResourceDrift(DocumentPart):
     def of_person(self) -> tuple[FieldDrift, ...]:
         """The differences that a person made."""
         return tuple(field for field in self.fields if field.maker == "person")
+
+    @property
+    def kept(self) -> tuple[FieldDrift, ...]:
+        """A person's differences that a refresh takes over, and no update sets back."""
+        return tuple(field for field in self.of_person if field.kept)
 
     @property
     def is_of_person(self) -> bool:

@@ -1,5 +1,6 @@
 """The document of a stack's drift, its renderings and the command."""
 
+import html
 import io
 import json
 from pathlib import Path
@@ -96,6 +97,27 @@ def test_markdown_escapes_what_people_wrote() -> None:
     assert "| @all" not in text
     (row,) = [line for line in text.splitlines() if "tags" in line]
     assert row.count("|") == 6
+
+
+def test_what_a_refresh_takes_over_is_named_with_its_undoing() -> None:
+    """The advice sets back the others alone: a held LocalQueue would stay held after a refresh."""
+    held = ResourceDrift(
+        type="kubernetes:kueue.x-k8s.io/v1beta2:LocalQueue",
+        name="train-addons-queues-localqueue-vision-cpu",
+        urn="held",
+        id="vision/cpu",
+        pool="",
+        deleted=False,
+        fields=(_field("spec.stopPolicy", None, "HoldAndDrain").model_copy(update={"kept": True}),),
+        action="none",
+    )
+    patch = """--namespace vision --type merge --patch '{"spec": {"stopPolicy": null}}'"""
+    written = io.StringIO()
+    render.render(_drift(held, QUEUE), Console(file=written, width=400), COMMANDS)
+    for text in map(html.unescape, (written.getvalue(), render.markdown(_drift(held, QUEUE), COMMANDS))):
+        assert f"spec.stopPolicy: kubectl patch localqueue cpu {patch}" in text
+        assert "no update sets them back" in text
+        assert "To set the others back:" in text
 
 
 @pytest.mark.parametrize(
