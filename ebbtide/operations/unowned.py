@@ -162,10 +162,18 @@ _REFERENCES: Final = (
 )
 
 
+OUTSIDE: Final = (
+    "It is outside of the stack's cohort, and its quota of flavor {} is of the same nodes: together they "
+    "admit more work than the pools have."
+)
+"""Effect of a ClusterQueue with the stack's flavors, which are named in it."""
+
+
 def unowned_objects(api: Api, state: State) -> Iterator[UnownedResource]:
     """Yield the objects on the cluster that refer to the stack's queues, or give rights in its namespaces.
 
-    A ClusterQueue in the stack's cohort borrows the quota of flavors that it has itself alone.
+    A ClusterQueue in the stack's cohort borrows the quota of flavors that it has itself alone; one outside of
+    it has quota of its own for the same nodes.
 
     Args:
         api: the cluster.
@@ -179,9 +187,11 @@ def unowned_objects(api: Api, state: State) -> Iterator[UnownedResource]:
         names = {item.name for item in state.objects if item.kind == known.to}
         for item, name, path in _others(api, state, known.kind, f"{API_PATH}/{known.plural}"):
             referred = text(item, "spec", known.field)
-            is_apart = known.kind == "ClusterQueue" and flavors.isdisjoint(flavor_names(part(item, "spec")))
-            if referred in names and not is_apart:
-                effect = known.effect.format(referred)
+            shared = sorted(flavors.intersection(flavor_names(part(item, "spec"))))
+            effect = known.effect.format(referred) if referred in names else ""
+            if known.kind == "ClusterQueue":
+                effect = (effect or OUTSIDE.format(and_list(shared))) if shared else ""
+            if effect:
                 yield UnownedResource(kind=known.kind, name=name, id=path, effect=effect)
     for namespace in sorted(state.teams):
         for item, name, path in _others(api, state, "RoleBinding", _ROLE_BINDINGS.format(namespace)):

@@ -6,7 +6,7 @@ from ebbtide.analysis.drift.differences import ReadResource
 from ebbtide.clients.clouds.interfaces import CloudGrant
 from ebbtide.clients.kubernetes import Api, Object
 from ebbtide.operations.state import ObjectReference, State
-from ebbtide.operations.unowned import principals_of, unowned_grants, unowned_objects, unowned_pools
+from ebbtide.operations.unowned import OUTSIDE, principals_of, unowned_grants, unowned_objects, unowned_pools
 
 _KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 _BINDINGS = "/apis/rbac.authorization.k8s.io/v1/namespaces/vision/rolebindings"
@@ -78,6 +78,12 @@ def test_objects_that_refer_to_the_stacks_queues() -> None:
             "theirs",
             f"{_KUEUE}/clusterqueues/theirs",
             "It borrows from cohort train, whose quota is that of the stack's pools.",
+        ),
+        (
+            "ClusterQueue",
+            "elsewhere",
+            f"{_KUEUE}/clusterqueues/elsewhere",
+            OUTSIDE.format("cpu"),
         ),
         (
             "LocalQueue",
