@@ -252,9 +252,14 @@ _CAUSES: Final = (
         "a role with it, and run the same command again. `{doctor}` lists every one.",
     ),
     _Cause(
+        r"(?s)Apply failed with .*\.spec\.replicas\b",
+        "It was scaled by hand. Scale it back to the declared number, which no longer conflicts, and run the "
+        "same command again: kubectl scale --replicas=1 --namespace NAMESPACE deployment/NAME",
+    ),
+    _Cause(
         r"conflicts? with \"|field manager|Apply failed with \d+ conflict",
-        "Another field manager owns a field of this Kubernetes object. Remove the field there, or from the "
-        "declaration.",
+        "Another field manager owns a field of this Kubernetes object. Set it there to the declared value, "
+        "which does not conflict, or remove the field from the declaration.",
     ),
     _Cause(
         f'namespaces "({_ADD_ON_NAMESPACES})" already exists',

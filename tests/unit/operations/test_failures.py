@@ -113,6 +113,10 @@ def test_a_living_engine_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
         ('googleapi: Error 403: Required "container.clusters.create" permission(s)', "permission is missing"),
         ('Code="AuthorizationFailed"', "permission is missing"),
         (
+            'Apply failed with 1 conflict: conflict with "kubectl" using apps/v1: .spec.replicas',
+            "kubectl scale --replicas=1",
+        ),
+        (
             'Apply failed with 1 conflict: conflict with "helm" using apps/v1: .spec',
             "Another field manager",
         ),
