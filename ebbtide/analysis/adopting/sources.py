@@ -66,10 +66,10 @@ def _read(path: Path) -> Found:
             or terraform.read_pulumi(document, text, file)
             or read_objects(document, file)
         )
-    except (AttributeError, KeyError, TypeError) as error:
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise AdoptionError(
-            f"{path} has a value of another type than its tool writes ({error}). Write it again with "
-            f"{or_list(KINDS)}, and do not edit it."
+            f"{path} has a value of another type than its tool writes. Write it again with {or_list(KINDS)}, "
+            "and do not edit it."
         ) from error
     if found is None:
         raise AdoptionError(
