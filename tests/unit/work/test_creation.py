@@ -74,7 +74,7 @@ def test_the_job_comes_last_and_owns_the_others(api: ObjectsApi) -> None:
 def test_dependents_are_their_users(api: ObjectsApi) -> None:
     """Dependents have the label of the Job's user, by which a policy keeps other members off them."""
     owner = {"ebbtide.dev/owner": "ada-acme.example"}
-    job = {**_JOB, "metadata": {**_JOB["metadata"], "labels": owner}}
+    job: Object = {**_JOB, "metadata": {"name": "train", "labels": owner}}
     submission.submit(api, job, _CODE, _SERVICE)
     for path in (f"{_MAPS}/train-code-1", f"{_SERVICES}/train"):
         assert api.objects[path]["metadata"]["labels"].items() >= owner.items()
