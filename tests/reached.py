@@ -66,16 +66,10 @@ def modules_of(root: Path, file: str, modules: Collection[str]) -> list[str]:
     texts = {name: (root / name).read_text(encoding="utf-8") for name in modules}
     near = [name for name in modules if path.parent.parent in Path(name).parents]
     words = (path.name, f'"{path.parent.name}"', f'"{path.stem}"')
-    found = next(
-        filter(
-            None,
-            (
-                [name for name in scope if any(word in texts[name] for word in words)]
-                for scope in (near, modules)
-            ),
-        ),
-        [],
+    named = (
+        [name for name in scope if any(word in texts[name] for word in words)] for scope in (near, modules)
     )
+    found = next(filter(None, named), list[str]())
     if path.parts[0] not in _PACKAGES:
         found += [name for name in modules if name.startswith("tests/workshop/") and is_test(name)]
     return found
