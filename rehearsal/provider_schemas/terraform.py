@@ -42,6 +42,19 @@ storage/bucketIAMMember:BucketIAMMember iam_storage_bucket.go:StorageBucketIamSc
 _OTHER_SERVICES: Final = {"projects": "resourcemanager", "serviceaccount": "resourcemanager"}
 
 
+_PATTERNS: Final = {
+    "ValidateGCEName": r"^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$",
+    "ValidateRFC1035Name(2, 63)": r"^[a-z]([-a-z0-9]{0,61}[a-z0-9])$",
+    "ValidateRFC1035Name(6, 30)": r"^[a-z]([-a-z0-9]{4,28}[a-z0-9])$",
+    "ValidateIpCidrRange": r"^[0-9a-fA-F.:]+/\d{1,3}$",
+    "ValidateRFC3339Date": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[-+]\d\d:\d\d)$",
+    "ValidateRFC3339Time": r"^([01]\d|2[0-3]):[0-5]\d$",
+    "validateDuration": r"^[-+]?((\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h))+$",
+    "validateIAMMember": r"^(allUsers|allAuthenticatedUsers|(deleted:)?[A-Za-z]+:.+)$",
+}
+"""The texts that the provider's validators accept, by their name and arguments."""
+
+
 def schemas() -> Iterator[tuple[str, str, str]]:
     """Yield each type with the file and the name of one of its schemas."""
     for line in _SCHEMAS.split("\n")[1:-1]:
@@ -161,6 +174,7 @@ def _validation(validate: Call) -> Iterator[tuple[str, str]]:
             yield "longest", f"{given[1]:g}"
         case "ValidateRegexp" if isinstance(given[0], str):
             yield "pattern", given[0]
+        case _ if str(validate) in _PATTERNS:
+            yield "pattern", _PATTERNS[str(validate)]
         case _:
-            if all(isinstance(item, int | str) for item in given):
-                yield "validate", str(validate)
+            pass  # the provider's own to check

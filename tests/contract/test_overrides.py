@@ -48,11 +48,7 @@ def _scalars(known: Any, of: Overridable, path: str = "") -> Iterator[tuple[str,
 
 def _with_another(of: Overridable) -> set[str]:
     """Inputs that cannot be set alone."""
-    limits = constraints_of(of.token).limits
-    paired = {f"{limit.path}.{limit.choices[0]}" for limit in limits if limit.name == "paired"}
-    rising = [(limit.path, name) for limit in limits if limit.name == "rising" for name in limit.choices]
-    rows = {row.when.name for row in combinations() if row.when.is_of_pool == (of in POOLS.values())}
-    return rows | paired | {f"{path}.{name}" if path else name for path, name in rising}
+    return {row.when.name for row in combinations() if row.when.is_of_pool == (of in POOLS.values())}
 
 
 def _within_limits(of: Overridable, path: str, sample: Any) -> Any:

@@ -8,49 +8,37 @@ SETTING`: unless an input of the provider is true), `fixed` (the provider sends 
 refuses it), `recreates` (a change recreates nodes, a few at a time), `computed` (if omitted, the cloud's
 value stays), `default` (JSON), `fills` (JSON: the cloud's response has it for an omitted property of an
 existing object), `required`, `same` (the name of the comparison that ignores a difference), and the limits
-`enum`, `minimum`, `maximum` (a number, or an amount with its unit: `300s`, `10Mi`, `15%`), `shortest`,
-`longest`, `pattern`, `seconds` (text such as `600s`; the maximum, if there is one), `validate` (the name of a
-validation function), `multiple` (of a number), `most` (items of a list, or keys of a map); of a map, `keys`
-(the only ones) and `reserved` (keys that it cannot have); of an object, `rising` (properties whose values
-increase, each with the cloud's default: `low=80|high=85`), `exclusive` (properties of which it has at most
-one) and `paired` (the second has each key of the first).
+`enum`, `minimum`, `maximum`, `shortest`, `longest`, `pattern` and `most` (items of a list, or keys of a map).
 """
 
 import csv
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import cache
 from importlib import resources
-from itertools import pairwise
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from ebbtide.values.paths import ancestors
 
 _TABLES: Final = ("gcp.csv", "azure_native.csv", "kubernetes.csv", "kueue.csv", "noted.csv")
 _UNLESS: Final = "unless "
-_LIMITS: Final = (
-    *("enum", "minimum", "maximum", "shortest", "longest", "pattern", "validate"),
-    *("seconds", "multiple", "most", "keys", "reserved", "rising", "exclusive", "paired"),
-)
+_NUMBERS: Final = (int, float, str)
+_LIMITS: Final[Mapping[str, tuple[tuple[type, ...], Callable[[Any, str], bool]]]] = {
+    "enum": (_NUMBERS, lambda value, limit: value in limit.split("|")),
+    "minimum": (_NUMBERS, lambda value, limit: Decimal(value) >= Decimal(limit)),
+    "maximum": (_NUMBERS, lambda value, limit: Decimal(value) <= Decimal(limit)),
+    "shortest": ((str,), lambda value, limit: len(value) >= int(limit)),
+    "longest": ((str,), lambda value, limit: len(value) <= int(limit)),
+    "most": ((list, tuple, Mapping), lambda value, limit: len(value) <= int(limit)),
+    "pattern": ((str,), lambda value, limit: re.search(limit, value) is not None),
+}
+"""The types of the values that each limit is for, and whether it allows one."""
 _POOL: Final = "azure-native:containerservice:AgentPool"
 _INLINE_POOL: Final = ("azure-native:containerservice:ManagedCluster", "agentPoolProfiles")
 """The inline pools of a cluster, to which the noted limits of pools apply too."""
-_SECONDS: Final = re.compile(r"(\d+(?:\.\d{1,9})?)s")
-_AMOUNT: Final = re.compile(r"(-?\d+(?:\.\d*)?|\.\d+)([a-zA-Zµ%]*)")
-_UNITS: Final = {
-    "": ("number", "1"),
-    "%": ("percentage", "1"),
-    **{f"{letter}i": ("bytes", str(1024**power)) for power, letter in enumerate("KMGT", start=1)},
-    **{
-        unit: ("seconds", seconds)
-        for unit, seconds in {"ns": "1e-9", "us": "1e-6", "µs": "1e-6", "ms": "1e-3", "s": "1"}.items()
-    },
-    "m": ("seconds", "60"),
-    "h": ("seconds", "3600"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,70 +56,19 @@ class Limit:
     value: str
 
     @property
-    def number(self) -> float:
-        """The value of a numeric limit without a unit."""
-        return float(self.value)
-
-    @property
     def choices(self) -> tuple[str, ...]:
-        """The values of an enum, or the names of keys or properties."""
-        return tuple(self.defaults) if self.name == "rising" else tuple(self.value.split("|"))
+        """The values of an enum."""
+        return tuple(self.value.split("|"))
 
-    @property
-    def defaults(self) -> dict[str, int]:
-        """The cloud's default of each property whose value increases, in order."""
-        parts = (part.partition("=") for part in self.value.split("|"))
-        return {name: int(default) for name, _, default in parts}
-
-    def allows(self, value: Any) -> bool:  # noqa: PLR0911 - a case each
-        """Return whether a value is within the limit; true for other types, and for `validate`."""
-        match self.name:
-            case "enum":
-                return value in self.choices
-            case "minimum" | "maximum":
-                return self._allows_amount(value)
-            case "shortest" if isinstance(value, str):
-                return len(value) >= self.number
-            case "longest" if isinstance(value, str):
-                return len(value) <= self.number
-            case "multiple" if isinstance(value, int):
-                return value % self.number == 0
-            case "most" if isinstance(value, list | tuple | Mapping):
-                return len(cast("Collection[Any]", value)) <= self.number
-            case "pattern" if isinstance(value, str):
-                return re.search(self.value, value) is not None
-            case "seconds" if isinstance(value, str):
-                match = _SECONDS.fullmatch(value)
-                return match is not None and (not self.value or Decimal(match[1]) <= Decimal(self.value))
-            case "keys" | "reserved" | "rising" | "exclusive" | "paired" if isinstance(value, Mapping):
-                return not self.wrong_keys(cast("Mapping[str, Any]", value))
-            case _:
-                return True
-
-    def _allows_amount(self, value: Any) -> bool:
-        bound, amount = _amount(self.value), _amount(value)
-        if bound is None or amount is None or bound[0] != amount[0]:
-            return bound is None or (bound[0] == "number" and not isinstance(value, str))
-        return amount[1] >= bound[1] if self.name == "minimum" else amount[1] <= bound[1]
-
-    def wrong_keys(self, value: Mapping[str, Any]) -> list[str]:
-        """Return the keys of a map or an object that violate a limit of its keys."""
-        given = [key for key in self.choices if value.get(key) is not None]
-        match self.name:
-            case "keys":
-                return [key for key in value if key not in self.choices]
-            case "reserved" | "exclusive":
-                return given[0 if self.name == "reserved" else 1 :]
-            case "paired":
-                first, second = (cast("Mapping[str, Any]", value.get(key) or {}) for key in self.choices)
-                return [key for key in first if key not in second]
-            case "rising":
-                defaults: Mapping[str, Any] = self.defaults
-                amounts = {key: _amount(value.get(key, defaults[key])) or ("", Decimal()) for key in defaults}
-                wrong = [pair for pair in pairwise(defaults) if not amounts[pair[0]] < amounts[pair[1]]]
-                return [next(key for key in (high, low) if key in given) for low, high in wrong if given]
-            case _:
-                return []
+    def allows(self, value: Any) -> bool:
+        """Return whether a value is within the limit; true for values of other types."""
+        types, check = _LIMITS[self.name]
+        if isinstance(value, bool) or not isinstance(value, types):
+            return True
+        try:
+            return check(value, self.value)
+        except InvalidOperation:  # text that is no number
+            return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,22 +104,6 @@ class Constraints:
     def is_replaced(self, path: str) -> bool:
         """Return whether a change at a path without indices needs a new resource."""
         return path in self.replaces or not self.replaces_within.isdisjoint(ancestors(path))
-
-
-def _amount(written: Any) -> tuple[str, Decimal] | None:
-    """Return the kind and the size of a number, or of text with units: `300`, `1m30s`, `10Mi`, `15%`; None if
-    it is neither."""
-    if isinstance(written, int | float) and not isinstance(written, bool):
-        return "number", Decimal(str(written))
-    parts = _AMOUNT.findall(written) if isinstance(written, str) else []
-    units = [_UNITS.get(unit, ("", "0")) for _, unit in parts]
-    kinds = {kind for kind, _ in units}
-    if "".join(number + unit for number, unit in parts) != written or len(kinds) != 1 or "" in kinds:
-        return None
-    return kinds.pop(), sum(
-        (Decimal(number) * Decimal(size) for (number, _), (_, size) in zip(parts, units, strict=True)),
-        Decimal(),
-    )
 
 
 @cache

@@ -216,8 +216,6 @@ class FakeProvider(ABC, Generic[RequestT, CloudT]):
     package: str
     refuses_unknown: ClassVar[bool] = True
     """False for a provider that drops properties which its schema does not have."""
-    validations: ClassVar[Mapping[str, Callable[[str], bool]]] = {}
-    """The provider's own validators, by name in the tables of limits. Others are not enforced."""
     kinds: ClassVar[Mapping[str, ResourceKind[Any, Any]]]
 
     def __init__(self, cloud: CloudT) -> None:
@@ -262,9 +260,8 @@ class FakeProvider(ABC, Generic[RequestT, CloudT]):
                 wrong = f"no {violation.expected}" if violation.problem == "type" else violation.problem
                 yield Failure(violation.path, f"{call.name}: {violation.path} is {wrong}")
         for limit in constraints.limits:
-            allows = self.validations.get(limit.value) if limit.name == "validate" else limit.allows
             for where, value in values_at(dict(inputs), limit.path):
-                if allows and not allows(value):
+                if not limit.allows(value):
                     reason = f"{call.name}: {where} is {value}, against its limit: {limit.name} {limit.value}"
                     yield Failure(where, reason)
 

@@ -158,8 +158,9 @@ def test_rules_have_sources_and_tables_have_properties_of_the_sdk(fake: Fixture)
         assert all(rule.source for rule in kind.rules)
         known = {path for path, _ in descendants(provider_schema.arguments(token))}
         constraints = kind.constraints
-        keys = {f"{of.path}.{key}" for of in constraints.limits if of.name == "keys" for key in of.choices}
-        limited = {limit.path for limit in constraints.limits} - keys
+        keys_of_a_map = "nodeConfig.linuxNodeConfig.sysctls."
+        limits = (limit.path for limit in constraints.limits)
+        limited = {path for path in limits if not path.startswith(keys_of_a_map)}
         paths = (
             constraints.replaces | constraints.computed | limited | {*constraints.defaults, *constraints.same}
         )

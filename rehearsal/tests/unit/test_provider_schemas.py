@@ -60,33 +60,16 @@ def test_documented_replacements_are_in_the_table(token: str) -> None:
         ("minimum", "8", [8, 9.5, "8", True, None], [7, 7.9, "7"]),
         ("maximum", "8", [8, -1], [9, "9", "words"]),
         ("minimum", "-1", [-1, 0, "-1"], [-2, "-2"]),
-        ("minimum", "1ms", ["1ms", "0.5s", "1m0.5s", "2h45m"], ["999us", "1", "1 s", "1d", "s"]),
-        ("maximum", "1s", ["1s", "1000ms"], ["1.1s", "1m"]),
-        ("minimum", "10Mi", ["10Mi", "1Gi"], ["10Ki", "10", "10M"]),
-        ("maximum", "50%", ["50%", "7.5%"], ["51%", "0.5", "50"]),
         ("shortest", "2", ["ab", 1], ["a"]),
         ("longest", "2", ["ab", 333], ["abc"]),
         ("most", "2", [[1, 2], {"a": 1}, "abc"], [[1, 2, 3], {"a": 1, "b": 2, "c": 3}]),
         ("pattern", "^a", ["ab", 1], ["ba"]),
-        ("seconds", "", ["0s", "1.5s", 3], ["1m", "-1s", "s"]),
-        ("seconds", "10", ["10s"], ["10.1s"]),
-        ("keys", "a|b", [{}, {"b": 1}], [{"c": 1}]),
-        ("reserved", "a|b", [{}, {"c": 1}], [{"b": 1}]),
-        ("exclusive", "a|b", [{"a": 1}, {"a": None, "b": 2}], [{"a": 1, "b": 0}]),
-        (
-            "rising",
-            "a=1|b=5",
-            [{"a": 1}, {"a": 4}, {"a": 7, "b": 8}, {"b": 2}],
-            [{"a": 2, "b": 2}, {"a": 5}, {"b": 1}],
-        ),
-        ("paired", "a|b", [{}, {"b": {"x": 1}}, {"a": {"x": 1}, "b": {"x": 2}}], [{"a": {"x": 1}}]),
-        ("validate", "a function", ["anything"], []),
     ],
 )
 def test_a_limit_allows_its_own_values_and_those_of_other_types(
     name: str, limit: str, allowed: list[Any], refused: list[Any]
 ) -> None:
-    """A number, or an amount in the unit of the row; keys of maps and objects."""
+    """Numbers also as text, and no limit of a type that it is not for."""
     row = Limit("path", name, limit)
     assert [value for value in allowed if not row.allows(value)] == []
     assert [value for value in refused if row.allows(value)] == []

@@ -225,64 +225,30 @@ def _unknown_word(at: _At, value: str, words: list[str]) -> Fault:
     )
 
 
-def _outside(at: _At, value: object) -> Iterator[Fault]:
-    """Yield the faults of a value that a limit does not allow; limits of a list are those of its items."""
-    if isinstance(value, list | tuple):
-        return
+def _outside(at: _At, value: Any) -> Iterator[Fault]:
+    """Yield the fault of a value that a limit does not allow; limits of a list are those of its items."""
     broken = [limit for limit in at.limits if not limit.allows(value)]
-    if isinstance(value, Mapping):
-        written = cast("Mapping[str, Any]", value)
-        for limit in broken:
-            inside = at / limit.choices[0] if limit.name == "paired" else at
-            yield from (_wrong_key(inside / key, written, limit) for key in limit.wrong_keys(written))
-    elif broken and broken[0].name == "enum":
+    if broken and broken[0].name == "enum":
         yield _unknown_word(at, str(value), list(broken[0].choices))
     elif broken:
         problem = f"{at.shown} cannot be {described(value)}."
         yield Fault(at.path, problem, _OUT_OF_LIMITS, f"Write {_allowed(at, broken[0])}.")
 
 
-def _wrong_key(at: _At, written: Mapping[str, Any], limit: Limit) -> Fault:
-    key = str(at.keys[-1])
-    others = [choice for choice in limit.choices if choice != key]
-    match limit.name:
-        case "keys":
-            near = did_you_mean(key, others)
-            others = others if near == "." else [near.removeprefix("; did you mean ").removesuffix("?")]
-            problem, fix = f"{at.shown} is not supported{near}", f"Remove it, or write {or_list(others)}."
-        case "reserved":
-            problem, fix = f"{at.shown} is reserved by the cloud.", "Remove it."
-        case "exclusive":
-            problem = f"{at.shown} cannot be combined with {or_list(others)}."
-            fix = "Remove one of them."
-        case "paired":
-            problem = f"{at.shown} has no {limit.choices[1]}."
-            fix = f"Write {limit.choices[1]}.{key} too."
-        case _:
-            side = "below" if key == limit.choices[0] else "above"
-            (other,) = others
-            its = "" if other in written else f", which is {limit.defaults[other]} by default"
-            problem, fix = f"{at.shown} is not {side} {other}{its}.", f"Write a value {side} that of {other}."
-    return Fault(at.path, problem, _OUT_OF_LIMITS, fix)
-
-
 def _allowed(at: _At, limit: Limit) -> str:
     """Describe the values that a limit and its counterpart allow."""
+    if limit.name == "pattern":
+        return words_of_pattern(limit.value)
     ends = {other.name: other.value for other in at.limits}
-    match limit.name:
-        case "pattern":
-            return words_of_pattern(limit.value)
-        case "multiple":
-            return f"a multiple of {limit.value}"
-        case "seconds":
-            return f"seconds with their unit, such as 600s{f', at most {limit.value}s' * bool(limit.value)}"
-        case "shortest" | "longest":
-            least, most, unit = ends.get("shortest"), ends.get("longest"), " characters"
-        case _:
-            least, most, unit = ends.get("minimum"), ends.get("maximum"), ""
+    is_text = limit.name in _LENGTHS
+    least, most = (ends.get(name) for name in (_LENGTHS if is_text else _RANGE))
+    unit = " characters" * is_text
     if least is not None and most is not None:
         return f"{'' if unit else 'a value '}from {least} to {most}{unit}"
     return f"at least {least}{unit}" if most is None else f"at most {most}{unit}"
+
+
+_LENGTHS, _RANGE = ("shortest", "longest"), ("minimum", "maximum")
 
 
 def _unknown(at: _At, key: str, known: Mapping[str, "Property"]) -> Fault:

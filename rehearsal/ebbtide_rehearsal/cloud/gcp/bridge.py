@@ -1,10 +1,7 @@
 """Pulumi's bridge to Terraform: complete and validate inputs, compare them, and read them back."""
 
-import ipaddress
-import re
 import secrets
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from typing import Any, Final
 
 from ebbtide.analysis.providers import google
@@ -26,29 +23,6 @@ def completed(kind: ResourceKind, call: Call, old: Properties, new: Properties) 
         digits = secrets.token_hex(_RANDOM_DIGITS)[:_RANDOM_DIGITS]
         inputs[kind.autonamed] = old.get(kind.autonamed) or f"{call.name}-{digits}"
     return inputs
-
-
-def _matches(pattern: str) -> Callable[[str], bool]:
-    return lambda value: re.search(pattern, value) is not None
-
-
-def _is_range(value: str) -> bool:
-    with suppress(ValueError):
-        return bool(ipaddress.ip_network(value, strict=False))
-    return False
-
-
-VALIDATIONS: Final[Mapping[str, Callable[[str], bool]]] = {
-    "ValidateGCEName": _matches(r"^(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)$"),
-    "ValidateRFC1035Name(2, 63)": _matches(r"^[a-z](?:[-a-z0-9]{0,61}[a-z0-9])$"),
-    "ValidateRFC1035Name(6, 30)": _matches(r"^[a-z](?:[-a-z0-9]{4,28}[a-z0-9])$"),
-    "ValidateIpCidrRange": _is_range,
-    "validateIAMMember": _matches(
-        r"^(allUsers|allAuthenticatedUsers|(deleted:)?[A-Za-z]+:.+|principal(Set)?://.+)$"
-    ),
-    "cluster name": _matches(r"^[a-z](?:[a-z0-9-]{0,38}[a-z0-9])?$"),
-}
-"""The provider's validators, by name in the tables of limits."""
 
 
 def change(kind: ResourceKind, old: Properties, state: Properties, new: Properties) -> DiffResult:

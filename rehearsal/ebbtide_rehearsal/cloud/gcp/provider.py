@@ -130,7 +130,6 @@ class Gcp(FakeProvider[Request, GoogleCloud]):
 
     package = "gcp"
     version = metadata.version("pulumi-gcp")
-    validations = bridge.VALIDATIONS
     kinds = KINDS
 
     def __init__(self, store: Store, clusters: Clusters, cloud: GoogleCloud | None = None) -> None:
