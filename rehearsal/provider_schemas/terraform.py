@@ -46,7 +46,7 @@ _PATTERNS: Final = {
     "ValidateGCEName": r"^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$",
     "ValidateRFC1035Name(2, 63)": r"^[a-z]([-a-z0-9]{0,61}[a-z0-9])$",
     "ValidateRFC1035Name(6, 30)": r"^[a-z]([-a-z0-9]{4,28}[a-z0-9])$",
-    "ValidateIpCidrRange": r"^[0-9a-fA-F.:]+/\d{1,3}$",
+    "ValidateIpCidrRange": r"^[0-9a-fA-F.:]+(/\d{1,3})?$",
     "ValidateRFC3339Date": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[-+]\d\d:\d\d)$",
     "ValidateRFC3339Time": r"^([01]\d|2[0-3]):[0-5]\d$",
     "validateDuration": r"^[-+]?((\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h))+$",

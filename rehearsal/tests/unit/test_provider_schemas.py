@@ -41,6 +41,15 @@ def test_tables_are_as_the_generator_writes_them(name: str) -> None:
     assert all(re.search(r"\d", row.source) for row in rows)
 
 
+def test_each_row_is_run() -> None:
+    """Every constraint in the tables is one that `Constraints` has, or a limit that is checked."""
+    tables = ("gcp.csv", "azure_native.csv", "kubernetes.csv", "kueue.csv", "noted.csv")
+    names = {row.constraint for table in tables for row in from_csv(TABLES / table)}
+    limits = {"enum", "minimum", "maximum", "shortest", "longest", "pattern", "most"}
+    others = {"replace", "fixed", "recreates", "computed", "default", "fills", "required", "same"}
+    assert names == limits | others
+
+
 @pytest.mark.parametrize("token", dict.fromkeys(token for token, _, _ in schemas()))
 def test_documented_replacements_are_in_the_table(token: str) -> None:
     """The table has each property that the installed SDK documents as forcing a new resource."""
