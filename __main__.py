@@ -2,8 +2,7 @@
 
 import pulumi
 
-from components import program
+from stacks import stack
 
-cluster = program.configured()
-for name, value in program.outputs(cluster, program.deploy(cluster)).items():
+for name, value in stack.build().items():
     pulumi.export(name, value)

@@ -1,7 +1,8 @@
 """Packages of the wheel: `ebbtide`, and inside it `components` as `ebbtide.components` and the templates of
 `ebbtide init`.
 
-Packages are found, not listed: a list forgets the next one. No wheel has a top-level `components`.
+Packages are found, not listed: a list forgets the next one. No wheel has a top-level `components` or
+`stacks`.
 """
 
 from setuptools import find_packages, setup

@@ -24,7 +24,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if released := os.environ.get("EBBTIDE_WHEELS"):
         return next(Path(released).resolve().glob("ebbtide-*.whl"))
     copy = tmp_path_factory.mktemp("sources")
-    for name in ("ebbtide", "components", "template", "tests"):
+    for name in ("ebbtide", "components", "stacks", "template", "tests"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "__main__.py"):
         shutil.copy(ROOT / name, copy)

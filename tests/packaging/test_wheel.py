@@ -54,7 +54,7 @@ def _files(directory: Path) -> set[str]:
 
 
 def test_has_one_package_at_the_top(unpacked: Path) -> None:
-    """Only `ebbtide` is importable from it, so it shadows no `components` of others."""
+    """Only `ebbtide` is importable from it, so it shadows no `components` or `stacks` of others."""
     tops = {path.name for path in unpacked.iterdir()}
     assert tops == {"ebbtide", f"ebbtide-{ebbtide.__version__}.dist-info"}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.repository import ROOT, relative, sources, syntax
 
 _READER = ROOT / "components/program.py"
-_PROGRAM = [ROOT / "__main__.py", *sources("components")]
+_PROGRAM = [ROOT / "__main__.py", *sources("stacks", "components")]
 _FOR_WORKLOADS = ROOT / "ebbtide/placement/profile_sources.py"
 _MODEL = [
     path

@@ -24,7 +24,9 @@ _OWN = [
 
 _PYTHON = [
     path
-    for path in sources("ebbtide", "rehearsal/ebbtide_rehearsal", "kueue-replay/kueue_replay", "components")
+    for path in sources(
+        "ebbtide", "rehearsal/ebbtide_rehearsal", "kueue-replay/kueue_replay", "components", "stacks"
+    )
     if path not in (_VERSIONS, *_OWN)
 ]
 _VERSION = re.compile(r"(?:^|[=:/@])v?(\d+\.\d+\.\d+(?:-gke\.\d+)?)(?![\w.])")

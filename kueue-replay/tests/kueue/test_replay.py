@@ -34,7 +34,7 @@ def project(tmp_path: Path) -> Path:
     """The repository's project with eight T4 nodes in the stack dev, and four in `four.yaml`."""
     with narration(Console(stderr=True)) as say:
         ensure([PROGRAM], on_step=say)
-    for name in ("__main__.py", "Pulumi.yaml", "components", "examples"):
+    for name in ("__main__.py", "Pulumi.yaml", "components", "stacks", "examples"):
         (tmp_path / name).symlink_to(ROOT / name)
     written = (ROOT / "Pulumi.dev.yaml").read_text(encoding="utf-8")
     (tmp_path / "four.yaml").write_text(written, encoding="utf-8")

@@ -126,7 +126,7 @@ class Site(Checkout):
 def checkout_in(directory: Path) -> Path:
     """Copy the program into a directory, and return the project's."""
     root = directory / "checkout"
-    for name in ("components", "ebbtide"):
+    for name in ("components", "ebbtide", "stacks"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(ROOT / name, root)

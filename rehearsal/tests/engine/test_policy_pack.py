@@ -32,7 +32,7 @@ def terminal(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Termin
     """A copy of the checkout with the pack, and a fake cloud."""
     assert _PYTHON.exists(), "The policy pack has no environment: run `make policies`."
     root = tmp_path / "checkout"
-    for name in ("components", "ebbtide"):
+    for name in ("components", "ebbtide", "stacks"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(ROOT / name, root)

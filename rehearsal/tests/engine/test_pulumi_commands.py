@@ -60,7 +60,7 @@ _NOT_RUN = {
 def terminal(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Terminal]:
     """A copy of the checkout with the stack of the page on a first cluster on GKE, and a fake cloud."""
     root = tmp_path / "checkout"
-    for name in ("components", "ebbtide", "template"):
+    for name in ("components", "ebbtide", "stacks", "template"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(ROOT / name, root)

@@ -123,7 +123,7 @@ def test_a_spreadsheets_file_is_read(tmp_path: Path) -> None:
 
 def test_a_new_regions_prices(tmp_path: Path) -> None:
     """A region that the declaration adds to the tables may have prices."""
-    for name in ("__main__.py", "Pulumi.yaml", "components"):
+    for name in ("__main__.py", "Pulumi.yaml", "components", "stacks"):
         (tmp_path / name).symlink_to(ROOT / name)
     _file(tmp_path, "gke,us-moon1,n2-standard-8,0.3,,2026-11")
     stack = yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text(encoding="utf-8"))
@@ -139,7 +139,7 @@ def test_a_new_regions_prices(tmp_path: Path) -> None:
 
 def test_a_stack_names_its_file(tmp_path: Path) -> None:
     """The cost of the preview follows; a missing file is one sentence and exit status 2."""
-    for name in ("__main__.py", "Pulumi.yaml", "components"):
+    for name in ("__main__.py", "Pulumi.yaml", "components", "stacks"):
         (tmp_path / name).symlink_to(ROOT / name)
     stack = (ROOT / "Pulumi.dev.yaml").read_text(encoding="utf-8")
     (tmp_path / "Pulumi.dev.yaml").write_text(

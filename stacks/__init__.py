@@ -1,0 +1,1 @@
+"""The stack of this repository: its configured cluster, deployed on the declared cloud, and its outputs."""
