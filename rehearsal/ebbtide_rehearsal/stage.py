@@ -29,7 +29,6 @@ from ebbtide.analysis.preview.stack_files import StackFiles
 from ebbtide.clients.kubernetes import Api
 from ebbtide_rehearsal import RehearsalError
 from ebbtide_rehearsal.addons import REHEARSED, Revision
-from ebbtide_rehearsal.cloud.azure.identities import DIRECTORY
 from ebbtide_rehearsal.cloud.existing import introduce
 from ebbtide_rehearsal.cloud.provider import CLUSTER
 from ebbtide_rehearsal.cloud.regions import REGIONS
@@ -409,7 +408,7 @@ def running_cloud(directory: Path, settings: CloudSettings, tools: Tools) -> Gen
 
 def everything(store: Store) -> frozenset[str]:
     """List everything in the cloud and in its clusters."""
-    resources = [item for item in store.resources() if item.cloud not in (DIRECTORY, REGIONS)]
+    resources = [item for item in store.resources() if item.cloud != REGIONS]
     clusters = [item for item in resources if item.type == CLUSTER]
     inside = (
         f"{name} in the cluster {cluster.id}"

@@ -142,7 +142,7 @@ RESOURCES: Final[Mapping[str, ResourceTemplate]] = {
         {
             "name": "{repositoryId}",
             "project": "{project}",
-            "registryUri": "{location}-docker.pkg.dev/{project}/{repositoryId}",
+            "registryUri": "{location}-docker.pkg.dev/{project:path}/{repositoryId}",
         },
     ),
     "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember": ResourceTemplate(

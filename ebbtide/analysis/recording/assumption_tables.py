@@ -223,7 +223,7 @@ Derivation = Callable[["Facts"], str | None]
 
 class Text(str):
     """A fact in a template. `{cluster:last}` is the last segment of a path, `{location:region}` a zone's
-    region, `{service:label}` the first label of a host name.
+    region, `{service:label}` the first label of a host name, `{project:path}` a domain's project in a path.
     """
 
     __slots__ = ()
@@ -235,6 +235,8 @@ class Text(str):
             case "region":
                 head, _, tail = self.rpartition("-")
                 return head if len(tail) == 1 else str(self)
+            case "path":
+                return self.replace(":", "/")
             case "label":
                 return self.partition(".")[0]
             case "lower":

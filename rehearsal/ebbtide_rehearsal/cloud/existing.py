@@ -1,4 +1,4 @@
-"""Existing resources that a declaration refers to: clusters, networks, users, groups, Kubeflow Pipelines,
+"""Existing resources that a declaration refers to: clusters, networks, Kubeflow Pipelines,
 Kueue."""
 
 import contextlib
@@ -6,7 +6,7 @@ import http
 import json
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, assert_never
 
@@ -19,10 +19,8 @@ from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.faults import DeclarationError
-from ebbtide.declaration.model.tenancy import is_object_id
 from ebbtide.placement.kueue_settings import Installation, frameworks, uncounted
 from ebbtide.values.kueue_api import CONFIGURATION
-from ebbtide_rehearsal.cloud.azure.identities import know
 from ebbtide_rehearsal.cloud.azure.seeding import seed_cluster as seed_aks
 from ebbtide_rehearsal.cloud.azure.seeding import seed_found as found_on_aks
 from ebbtide_rehearsal.cloud.azure.seeding import seed_subnet
@@ -294,7 +292,7 @@ def make_found(found: Found, written: Mapping[str, Any], store: Store, clusters:
 
 
 def introduce(written: Mapping[str, Any], store: Store) -> None:
-    """Add the users, groups, regions and machine types of a declaration to a running cloud. An invalid
+    """Add the regions and machine types of a declaration to a running cloud. An invalid
     declaration is ignored, since the program rejects it.
 
     Args:
@@ -305,16 +303,9 @@ def introduce(written: Mapping[str, Any], store: Store) -> None:
 
 
 def _introduce(declaration: Cluster, store: Store) -> None:
-    know(store, _people(declaration))
     add_regions(store, declaration.site.cloud, declaration.cloud.regions)
     machines = (pool.hardware for pool in declaration.resolved_pools if pool.declared_shape)
     add_machines(store, filter(None, machines))
-
-
-def _people(declaration: Cluster) -> Iterator[str]:
-    """Return the object ids that Azure grants a role. A rehearsal cannot look them up in the real directory,
-    so an undeclared id is an error of the program."""
-    return filter(is_object_id, declaration.members)
 
 
 def _gke(cloud: Gke, store: Store, clusters: Clusters) -> str | None:

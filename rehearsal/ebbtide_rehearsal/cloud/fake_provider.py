@@ -35,6 +35,7 @@ from ebbtide_rehearsal.cloud.provider import (
     RefusedError,
     UnfinishedError,
 )
+from ebbtide_rehearsal.cloud.references import Reference, referred, referring
 from ebbtide_rehearsal.cloud.schema import SchemaViolation, schema_violations
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
@@ -164,6 +165,7 @@ class ResourceKind(Generic[RequestT, CloudT]):
         before_delete: returns why a resource cannot be deleted; else prepares the deletion and returns None.
         after_delete: further effects of a deletion.
         events: noun for its changes in the timeline; empty for no events.
+        is_seeded: True to create a resource whose references do not exist.
     """
 
     type: str
@@ -174,6 +176,7 @@ class ResourceKind(Generic[RequestT, CloudT]):
     before_delete: Callable[[CloudT, Resource], str | None] = _nothing
     after_delete: Callable[[CloudT, Resource], None] = _nothing
     events: str = ""
+    is_seeded: bool = False
 
     @property
     def constraints(self) -> Constraints:
@@ -246,10 +249,7 @@ class FakeProvider(ABC, Generic[RequestT, CloudT]):
         """See `Provider.check`."""
         kind = self.kind(call.type)
         inputs = self.completed(kind, call, old, new)
-        return inputs, [
-            *self._failures(kind.constraints, call, inputs),
-            *self.conflicts(kind, inputs),
-        ]
+        return inputs, list(self._failures(kind.constraints, call, inputs))
 
     def _failures(self, constraints: Constraints, call: Call, inputs: Mapping[str, Any]) -> Iterator[Failure]:
         """Yield the refusals of completed inputs by the provider's schema."""
@@ -316,7 +316,7 @@ class FakeProvider(ABC, Generic[RequestT, CloudT]):
         Raises:
             RefusedError: it breaks a rule; nothing has changed.
         """
-        message = first_refusal(kind.rules, request)
+        message = self._missing(kind, request) or first_refusal(kind.rules, request)
         if message is not None:
             raise RefusedError(self.refusal(kind, request, message))
         store = self.cloud.store
@@ -333,6 +333,17 @@ class FakeProvider(ABC, Generic[RequestT, CloudT]):
             raise
         self._record(kind, request.id, "created" if request.old is None else "changed")
         return self.written_state(kind, self.find(request.id) or resource)
+
+    def _missing(self, kind: ResourceKind[RequestT, CloudT], request: RequestT) -> str | None:
+        """Return the message for the first reference to a resource that does not exist; those that the
+        existing resource has already are not checked again."""
+        if kind.is_seeded:
+            return None
+        existing = set(referred(request.type, request.old.inputs if request.old else {}))
+        for reference, text in referred(request.type, request.inputs):
+            if (reference, text) not in existing and self.lacks(reference, text):
+                return self.not_found(text)
+        return None
 
     def written_state(self, kind: ResourceKind[RequestT, CloudT], resource: Resource) -> dict[str, Any]:
         """Return the state after a creation or update."""
@@ -354,16 +365,14 @@ class FakeProvider(ABC, Generic[RequestT, CloudT]):
 
     def delete_refusal(self, kind: ResourceKind[RequestT, CloudT], resource: Resource) -> str | None:
         """Return why a resource cannot be deleted; None if it can be."""
+        for user in referring(self.cloud.store, resource, "uses"):
+            return self.in_use(resource, user)
         return kind.before_delete(self.cloud, resource)
 
     def remove(self, resource: Resource) -> None:
-        """Remove a resource from the store."""
-        self.cloud.store.remove(self.package, resource.id)
-
-    def conflicts(self, kind: ResourceKind[RequestT, CloudT], inputs: Properties) -> Sequence[Failure]:
-        """Return the provider's refusals of combinations of properties."""
-        del kind, inputs
-        return ()
+        """Remove a resource and its parts from the store."""
+        for part in (resource, *referring(self.cloud.store, resource, "part")):
+            self.cloud.store.remove(self.package, part.id)
 
     def refusal(self, kind: ResourceKind[RequestT, CloudT], request: RequestT, message: str) -> str:
         """Return the message of a broken rule in the provider's form."""
@@ -373,6 +382,18 @@ class FakeProvider(ABC, Generic[RequestT, CloudT]):
     def unfinished(self, kind: ResourceKind[RequestT, CloudT], request: RequestT) -> str | None:
         """Return the error of a resource that was created nevertheless; None for none."""
         del kind, request
+
+    @abstractmethod
+    def lacks(self, reference: Reference, text: str) -> bool:
+        """Return whether a referenced resource is known not to exist."""
+
+    @abstractmethod
+    def not_found(self, text: str) -> str:
+        """Return the message for a reference to a resource that does not exist."""
+
+    @abstractmethod
+    def in_use(self, resource: Resource, user: Resource) -> str:
+        """Return the message for the deletion of a resource that another one uses."""
 
     @abstractmethod
     def identity(self, token: str, inputs: Properties) -> str:

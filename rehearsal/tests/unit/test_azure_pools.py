@@ -20,37 +20,11 @@ MAKING: dict[str, list[tuple[dict[str, Any], dict[str, Any], str]]] = {
             "The VM size of n1-standard-4 is not allowed in your subscription in location 'eastus'.",
         ),
     ],
-    "nodes not newer than control plane": [
-        (POOL, {"orchestratorVersion": "1.99"}, 'Code="NodePoolMcVersionIncompatible"'),
-    ],
     "count when the autoscaler is enabled": [
         (
             POOL,
             {"enableAutoScaling": False, "minCount": None, "maxCount": None},
             "Required parameter properties.count is missing (null).",
-        ),
-    ],
-    "existing subnet": [
-        (POOL, {"vnetSubnetID": f"{SUBNET}-2"}, 'Code="VnetSubnetNotFound"'),
-    ],
-    "existing capacity reservation group": [
-        (
-            POOL,
-            {
-                "capacityReservationGroupID": f"{GROUP}/providers/Microsoft.Compute"
-                "/capacityReservationGroups/g"
-            },
-            'Code="CapacityReservationGroupNotFound"',
-        ),
-    ],
-    "one virtual network": [
-        (
-            POOL,
-            {
-                "vnetSubnetID": "/subscriptions/s/resourceGroups/r/providers/M.Network/virtualNetworks/v"
-                "/subnets/n"
-            },
-            "All node pools must be in the same virtual network",
         ),
     ],
 }
@@ -83,9 +57,6 @@ CHANGING: dict[str, list[tuple[dict[str, Any], dict[str, Any], str]]] = {
 }
 
 ELSEWHERE = {
-    "zones and spot need standard load balancer",
-    "identity with access to subnet",
-    "maximum pools in cluster",
     "fixed machine type",
     "remaining system pool",
     "sufficient vCPU quota",
@@ -147,15 +118,6 @@ def _alone(azure: Azure, group: str, **inputs: Any) -> Created:
     )
 
 
-def test_zones_want_a_standard_load_balancer(tmp_path: Path) -> None:
-    """A basic one serves neither zones nor spot (Azure/AKS#1133)."""
-    profiles = [_given(SYSTEM, {"vnetSubnetID": None, "availabilityZones": ["1"]})]
-    with pytest.raises(RefusedError, match="Standard Load Balancer is required for availability zone"):
-        _alone(
-            Azure(tmp_path), "old", networkProfile={"loadBalancerSku": "basic"}, agentPoolProfiles=profiles
-        )
-
-
 def test_a_subnet_of_another_group_is_taken_to_be_there(tmp_path: Path) -> None:
     """A subnet of a network that the fake cloud does not have is assumed to exist."""
     elsewhere = SUBNET.replace(GROUP, "/subscriptions/other/resourceGroups/shared")
@@ -168,24 +130,6 @@ def test_a_size_that_the_region_lacks(tmp_path: Path) -> None:
     profiles = [{"name": "system", "mode": "System", "vmSize": "Standard_ND96asr_v4", "count": 1}]
     with pytest.raises(RefusedError, match="The VM size of Standard_ND96asr_v4 is not allowed in your sub"):
         _alone(Azure(tmp_path), "north", location="norwaywest", agentPoolProfiles=profiles)
-
-
-def test_an_identity_without_its_grant_brings_no_node_into_the_subnet(tmp_path: Path) -> None:
-    """The cluster is refused until its identity may join the subnet (Azure/AKS#357)."""
-    azure = Azure(tmp_path).with_network()
-    (grant,) = (identity for identity in azure.ids() if "roleAssignments" in identity)
-    azure.remove("authorization:RoleAssignment", grant)
-    with pytest.raises(RefusedError, match="subnets/join/action"):
-        azure.make_cluster()
-
-
-def test_no_more_than_a_hundred_pools(tmp_path: Path) -> None:
-    """The hundred and first is refused (azure-aks-docs, quotas-skus-regions)."""
-    azure = Azure(tmp_path).with_cluster()
-    for number in range(99):
-        azure.make("containerservice:AgentPool", **_given(POOL, {"agentPoolName": f"p{number}"}))
-    with pytest.raises(RefusedError, match="maximum number of 100 agent pools"):
-        azure.make("containerservice:AgentPool", **POOL)
 
 
 def test_the_last_system_pool_stays_one(tmp_path: Path) -> None:

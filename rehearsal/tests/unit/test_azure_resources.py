@@ -8,18 +8,15 @@ from typing import Any
 import pytest
 
 from ebbtide.analysis.recording.record import record
-from ebbtide_rehearsal.cloud.azure.arm import DEPLOYER, TENANT, Operations, lock
-from ebbtide_rehearsal.cloud.azure.identities import know
+from ebbtide_rehearsal.cloud.azure.arm import DEPLOYER, Operations, lock
 from ebbtide_rehearsal.cloud.azure.provider import KINDS, AzureProvider
-from ebbtide_rehearsal.cloud.provider import Call, Created, Properties, Read, RefusedError
+from ebbtide_rehearsal.cloud.provider import Call, Created, Read, RefusedError
 from rehearsal.tests.unit.azure_cloud import (
     CLUSTER,
     GROUP,
-    IDENTITY,
     MANAGED_CLUSTER,
     NETWORK_CONTRIBUTOR,
     POOL,
-    ROLES,
     SPOT,
     SUBNET,
     Azure,
@@ -36,8 +33,6 @@ _ACCOUNT: dict[str, Any] = {
     "kind": "StorageV2",
     "sku": {"name": "Standard_LRS"},
 }
-_FILES = {**_ACCOUNT, "accountName": "files123", "kind": "FileStorage", "sku": {"name": "Premium_LRS"}}
-_BLOBS = {**_ACCOUNT, "kind": "BlockBlobStorage", "sku": {"name": "Premium_LRS"}}
 _REGISTRY = {**_WITHIN, "registryName": "visionimages", "location": "eastus", "sku": {"name": "Basic"}}
 
 
@@ -216,72 +211,13 @@ def test_a_group_takes_with_it_what_is_left_in_it(tmp_path: Path) -> None:
     assert "bucket123" in event.text
 
 
-_STRANGER = "99999999-0000-0000-0000-000000000001"
-_IDENTITYS = "that of the identity"
-
-
-def _grant(azure: Azure, **changes: Any) -> Properties:
+def _grant(azure: Azure, **changes: Any) -> Created:
     given = {"scope": GROUP, "roleDefinitionId": NETWORK_CONTRIBUTOR, "principalId": DEPLOYER, **changes}
-    if given["principalId"] == _IDENTITYS:
-        identity = azure.store.get("azure-native", IDENTITY)
-        assert identity is not None
-        given["principalId"] = identity.state["principalId"]
-    return azure.make("authorization:RoleAssignment", **given).state
+    return azure.make("authorization:RoleAssignment", **given)
 
 
-@pytest.mark.parametrize(
-    ("refused", "says", "accepted"),
-    [
-        # The directory is out of date, unless the principal's type is given (azure-search-openai-demo#9).
-        (
-            {"principalId": _IDENTITYS},
-            f"does not exist in the directory {TENANT}. .*replication delay",
-            {"principalId": _IDENTITYS, "principalType": "ServicePrincipal"},
-        ),
-        # Azure determines the type of a known principal (modern-web-app-pattern-dotnet#129).
-        (
-            {"principalType": "User"},
-            "has type 'ServicePrincipal' , which is different from specified",
-            {"principalType": "ServicePrincipal"},
-        ),
-        (
-            {"principalId": _STRANGER},
-            "PrincipalNotFound",
-            {"principalId": _STRANGER, "principalType": "Group"},
-        ),
-        ({"scope": f"{GROUP}/providers/Microsoft.Storage/storageAccounts/a"}, "ResourceNotFound", {}),
-    ],
-)
-def test_grants(tmp_path: Path, refused: dict[str, Any], says: str, accepted: dict[str, Any]) -> None:
-    """A grant needs a principal of a known or a given type, and a scope that exists."""
-    azure = Azure(tmp_path).with_network()
-    with pytest.raises(RefusedError, match=f"(?s){says}"):
-        _grant(azure, **refused)
-    made = _grant(azure, **accepted)
-    assert made["principalType"] == accepted.get("principalType", "ServicePrincipal")
-
-
-def test_each_grant_once(tmp_path: Path) -> None:
-    """The name of the assignment makes no difference (Azure/bicep#11367), an existing grant does not become
-    another, and a declared principal exists."""
-    azure = Azure(tmp_path).with_network()
-    know(azure.store, [_STRANGER])
-    assert _grant(azure, principalId=_STRANGER)["principalId"] == _STRANGER
-    given = {"scope": GROUP, "roleDefinitionId": NETWORK_CONTRIBUTOR, "principalId": DEPLOYER}
-    made = azure.make("authorization:RoleAssignment", **given)
-    with pytest.raises(
-        RefusedError, match='Code="RoleAssignmentExists" Message="The role assignment already'
-    ):
-        _grant(azure)
-    _grant(azure, scope=SUBNET)
-    before = {**given, "roleAssignmentName": made.state["name"]}
-    other = {**before, "roleDefinitionId": f"{ROLES}/b24988ac-6180-42a0-ab88-20f7382dd24c"}
-    with pytest.raises(RefusedError, match="RoleAssignmentUpdateNotPermitted"):
-        azure.change("authorization:RoleAssignment", made, before, **other)
-
-
-def _credential(azure: Azure, name: str, subject: str) -> None:
-    azure.make(
+def _credential(azure: Azure, name: str, subject: str) -> Created:
+    return azure.make(
         "managedidentity:FederatedIdentityCredential",
         resourceGroupName="train",
         resourceName="control-plane",
@@ -292,118 +228,34 @@ def _credential(azure: Azure, name: str, subject: str) -> None:
     )
 
 
-def test_credentials_of_one_identity_at_the_same_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One that is written during the write of another is refused (Azure/bicep-registry-modules#1447)."""
+def _account(azure: Azure, group: str) -> Created:
+    return azure.make("storage:StorageAccount", **{**_ACCOUNT, "resourceGroupName": group})
+
+
+def _registry(azure: Azure, name: str) -> Created:
+    return azure.make(
+        "containerregistry:Registry", **{**_REGISTRY, "registryName": name, "resourceGroupName": "other"}
+    )
+
+
+def test_what_no_two_resources_share(tmp_path: Path) -> None:
+    """A grant, a credential's subject, the name of an account and of a registry, whatever the group."""
     azure = Azure(tmp_path).with_network()
-
-    def write_another(_: float) -> None:
-        monkeypatch.undo()
-        with pytest.raises(
-            RefusedError, match="ConcurrentFederatedIdentityCredentialsWritesForSingleManagedIdentity"
-        ):
-            _credential(azure, "other", "subject1")
-
-    monkeypatch.setattr("ebbtide_rehearsal.cloud.azure.identities.time.sleep", write_another)
-    _credential(azure, "one", "subject0")
-    assert [identity.rpartition("/")[2] for identity in azure.ids() if "federated" in identity] == ["one"]
-
-
-def test_an_identity_has_twenty_credentials_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next is refused (azure-workload-identity#1172); so is one for the same subject
-    (bicep-types-az#2054)."""
-    monkeypatch.setattr("ebbtide_rehearsal.cloud.azure.identities._WRITE_SECONDS", 0)
-    azure = Azure(tmp_path).with_network()
-    _credential(azure, "first", "subject0")
-    with pytest.raises(RefusedError, match="Issuer and subject combination already exists"):
-        _credential(azure, "second", "subject0")
-    for number in range(1, 20):
-        _credential(azure, f"team{number}", f"subject{number}")
-    with pytest.raises(RefusedError, match="cannot exceed 20"):
-        _credential(azure, "one-more", "another")
-
-
-_OTHER_GROUP = ("resources:ResourceGroup", {"resourceGroupName": "other"})
-
-
-@pytest.mark.parametrize(
-    ("existing", "kind", "inputs", "says"),
-    [
-        # MicrosoftDocs/azure-docs#123869
-        (
-            [],
-            "network:Subnet",
-            {**_NETWORK, "subnetName": "more", "addressPrefix": "10.0.0.0/24"},
-            "its IP address range is outside the IP address range of virtual network 'train'",
-        ),
-        (
-            [],
-            "network:Subnet",
-            {**_NETWORK, "subnetName": "more", "addressPrefix": "10.224.1.0/24"},
-            "overlaps with that of an existing subnet in virtual network 'train'",
-        ),
-        # In another group, or another subscription, it is taken all the same (hashicorp/terraform#11485).
-        (
-            [("storage:StorageAccount", _ACCOUNT), _OTHER_GROUP],
-            "storage:StorageAccount",
-            {**_ACCOUNT, "resourceGroupName": "other"},
-            "The storage account named bucket123 is already taken",
-        ),
-        (
-            [("containerregistry:Registry", _REGISTRY), _OTHER_GROUP],
-            "containerregistry:Registry",
-            {**_REGISTRY, "resourceGroupName": "other", "registryName": "VisionImages"},
-            "AlreadyInUse",
-        ),
-        (
-            [("storage:StorageAccount", _FILES)],
-            "storage:BlobContainer",
-            {**_WITHIN, "accountName": "files123", "containerName": "shared"},
-            "Blob is not supported for the account",
-        ),
-        (
-            [("storage:StorageAccount", _BLOBS)],
-            "storage:FileShare",
-            {**_WITHIN, "accountName": "bucket123", "shareName": "shared"},
-            "File is not supported for the account",
-        ),
-        (
-            [],
-            "storage:StorageAccount",
-            {**_FILES, "networkRuleSet": {"virtualNetworkRules": [{"virtualNetworkResourceId": SUBNET}]}},
-            "SubnetsHaveNoServiceEndpointsConfigured",
-        ),
-    ],
-)
-def test_a_resource_that_is_refused(
-    tmp_path: Path, existing: list[tuple[str, dict[str, Any]]], kind: str, inputs: dict[str, Any], says: str
-) -> None:
-    """Azure refuses what its networks, its names and its storage accounts do not allow."""
-    azure = Azure(tmp_path).with_network()
-    for earlier, given in existing:
-        azure.make(earlier, **given)
-    with pytest.raises(RefusedError, match=says):
-        azure.make(kind, **inputs)
-
-
-def test_a_subnet_in_use_keeps_its_range(tmp_path: Path) -> None:
-    """Nodes have addresses of it (terraform-provider-azurerm#7687), and its network has to hold it."""
-    azure = Azure(tmp_path).with_cluster()
-    for kind, identity, changes, says in (
-        ("network:Subnet", SUBNET, {"addressPrefix": "10.224.0.0/20"}, "InUseSubnetCannotBeUpdated"),
-        (
-            "network:VirtualNetwork",
-            SUBNET.rpartition("/subnets/")[0],
-            {"addressSpace": {"addressPrefixes": ["10.230.0.0/16"]}},
-            "InUsePrefixCannotBeDeleted",
-        ),
+    azure.make("resources:ResourceGroup", resourceGroupName="other")
+    azure.make("containerregistry:Registry", **_REGISTRY)
+    _grant(azure)
+    _grant(azure, scope=SUBNET)
+    _credential(azure, "first", "a")
+    _credential(azure, "second", "b")
+    _account(azure, "train")
+    for again, code in (
+        (lambda: _grant(azure), "RoleAssignmentExists"),
+        (lambda: _credential(azure, "third", "a"), "Conflict"),
+        (lambda: _account(azure, "other"), "StorageAccountAlreadyTaken"),
+        (lambda: _registry(azure, "VisionImages"), "AlreadyInUse"),
     ):
-        resource = azure.store.get("azure-native", identity)
-        assert resource is not None
-        before = dict(resource.inputs)
-        with pytest.raises(RefusedError, match=says):
-            azure.change(kind, Created(identity, resource.state), before, **{**before, **changes})
+        with pytest.raises(RefusedError, match=f'Code="{code}" .*already exists'):
+            again()
 
 
 def test_keys_stay_the_same(tmp_path: Path) -> None:

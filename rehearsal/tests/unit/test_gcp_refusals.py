@@ -6,22 +6,15 @@ from typing import Any
 import pytest
 import yaml
 
-from ebbtide_rehearsal.cloud.gcp.clusters import RULES as CLUSTER_RULES
-from ebbtide_rehearsal.cloud.gcp.node_pools import RULES as POOL_RULES
+from ebbtide_rehearsal.cloud.gcp.kinds import put_object
+from ebbtide_rehearsal.cloud.gcp.node_pools import RULES
 from ebbtide_rehearsal.cloud.gcp.request import (
     ACCOUNT,
-    ACCOUNT_MEMBER,
-    CLUSTER,
-    NETWORK,
     NODE_POOL,
-    ROUTER_NAT,
-    SUBNETWORK,
 )
-from ebbtide_rehearsal.cloud.gcp.storage import put_object
 from ebbtide_rehearsal.cloud.provider import RefusedError
 from ebbtide_rehearsal.cloud.store import QUOTA, InjectedFault
 from rehearsal.tests.unit.gcp_cloud import CLUSTER_ID, Cloud, asked_for, base, with_cluster
-from tests.declarations import GKE
 from tests.running import full
 
 VPC = "projects/acme-ml/global/networks/train"
@@ -30,54 +23,8 @@ SUBNET = "projects/acme-ml/regions/us-central1/subnetworks/train"
 _CASES: dict[str, list[dict[str, Any]]] = yaml.safe_load(
     (Path(__file__).parent / "gcp_refusals.yaml").read_text(encoding="utf-8")
 )
-CLUSTERS, OTHERS, POOLS = ([tuple(case.values()) for case in cases] for cases in _CASES.values())
-"""What is changed or requested, the rule that is broken if there is one, and what the API says."""
-
-
-@pytest.mark.parametrize(("changes", "rule", "message"), CLUSTERS, ids=[f"{case[1]}" for case in CLUSTERS])
-def test_a_cluster_that_is_refused(tmp_path: Path, changes: dict[str, Any], rule: str, message: str) -> None:
-    """By that rule, and before any control plane is started."""
-    cloud = with_cluster(tmp_path)
-    cloud.delete(CLUSTER_ID)
-    with pytest.raises(RefusedError) as refused:
-        cloud.create(CLUSTER, base("train-cluster", **changes))
-
-    broken = next(candidate for candidate in CLUSTER_RULES if candidate.name == rule)
-    assert str(refused.value) == broken.refusal(cloud.request(CLUSTER, base("train-cluster", **changes)))
-    assert message in str(refused.value)
-    assert cloud.clusters.running == {}
-
-
-@pytest.mark.parametrize(("kind", "inputs", "message"), OTHERS, ids=[case[2][:50] for case in OTHERS])
-def test_a_resource_that_is_refused(tmp_path: Path, kind: str, inputs: dict[str, Any], message: str) -> None:
-    """Beside a whole cluster of the program's; nothing is left of it."""
-    cloud = Cloud(tmp_path)
-    for resource, properties in asked_for(GKE):
-        cloud.create(resource.type, properties, resource.name)
-    before = cloud.store.resources()
-    with pytest.raises(RefusedError) as refused:
-        cloud.create(kind, inputs)
-    assert message in str(refused.value)
-    assert cloud.store.resources() == before
-
-
-def test_identities_come_with_the_first_cluster(tmp_path: Path) -> None:
-    """terraform-google-modules/terraform-google-kubernetes-engine#916: a pod's identity can be bound only
-    once the project has a cluster with Workload Identity."""
-    cloud = Cloud(tmp_path)
-    account = cloud.create(ACCOUNT, {"accountId": "team-vision"})
-    bound = {
-        "serviceAccountId": account.id,
-        "role": "roles/iam.workloadIdentityUser",
-        "member": "serviceAccount:acme-ml.svc.id.goog[vision/work]",
-    }
-    with pytest.raises(RefusedError, match=r"Identity Pool does not exist \(acme-ml\.svc\.id\.goog\)"):
-        cloud.create(ACCOUNT_MEMBER, bound)
-
-    cloud.create(NETWORK, base("train-network-vpc"))
-    cloud.create(SUBNETWORK, base("train-network-subnet"))
-    cloud.create(CLUSTER, base("train-cluster"))
-    assert cloud.create(ACCOUNT_MEMBER, bound).id.startswith(account.id)
+POOLS = [tuple(case.values()) for case in _CASES["pools"]]
+"""What is changed, the rule that is broken, and what the API says."""
 
 
 def test_an_account_of_a_domains_project(tmp_path: Path) -> None:
@@ -101,18 +48,11 @@ def test_a_pool_that_is_refused(
     with pytest.raises(RefusedError) as refused:
         cloud.create(NODE_POOL, base(f"train-{pool}", **changes))
 
-    broken = next(candidate for candidate in POOL_RULES if candidate.name == rule)
+    broken = next(candidate for candidate in RULES if candidate.name == rule)
     refusal = broken.refusal(cloud.request(NODE_POOL, base(f"train-{pool}", **changes)))
     assert str(refused.value) == f"error creating NodePool: {refusal}"
     assert message in str(refused.value)
     assert cloud.store.resources() == before
-
-
-def test_identities_need_the_clusters(tmp_path: Path) -> None:
-    """GKE's metadata server exists only with Workload Identity."""
-    cloud = with_cluster(tmp_path, workloadIdentityConfig=None)
-    with pytest.raises(RefusedError, match="GKE_METADATA requires Workload Identity"):
-        cloud.create(NODE_POOL, base("train-cpu"))
 
 
 def test_a_quota_is_exceeded_where_it_was_asked_for(tmp_path: Path) -> None:
@@ -144,10 +84,8 @@ def test_an_update_is_refused_as_a_creation_is(tmp_path: Path) -> None:
 
 def test_every_rule_is_tried() -> None:
     """Every rule has a case that breaks it, and names its source."""
-    assert {case[1] for case in CLUSTERS} == {rule.name for rule in CLUSTER_RULES}
-    elsewhere = {"metadata server needs Workload Identity", "sufficient quota"}
-    assert {case[2] for case in POOLS} | elsewhere == {rule.name for rule in POOL_RULES}
-    assert all(rule.source for rule in (*CLUSTER_RULES, *POOL_RULES))
+    assert {case[2] for case in POOLS} | {"sufficient quota"} == {rule.name for rule in RULES}
+    assert all(rule.source for rule in RULES)
 
 
 @pytest.fixture
@@ -157,21 +95,6 @@ def everything(tmp_path: Path) -> Cloud:
     for resource, inputs in asked_for(full("gke", pipelines={"artifacts": "bucket"})):
         cloud.create(resource.type, inputs, resource.name)
     return cloud
-
-
-def test_a_network_stays_while_anything_is_in_it(everything: Cloud) -> None:
-    """The cluster keeps its subnetwork, the subnetwork its network (f5devcentral/
-    f5-digital-customer-engagement-center#156, murphye/cheap-gke-cluster#8); a router takes its gateway."""
-    with pytest.raises(
-        RefusedError, match=f"'{SUBNET}' is already being used by '{CLUSTER_ID}', resourceInUse"
-    ):
-        everything.delete(SUBNET)
-    with pytest.raises(
-        RefusedError, match=f"Deleting Network: The network resource '{VPC}' is already being"
-    ):
-        everything.delete(VPC)
-    everything.delete("projects/acme-ml/regions/us-central1/routers/train")
-    assert everything.store.resources("gcp", ROUTER_NAT) == []
 
 
 def test_a_bucket_stays_while_anything_is_in_it(everything: Cloud) -> None:

@@ -12,9 +12,9 @@ from ebbtide.clients.clouds import azure_inventory, connect, google_inventory
 from ebbtide.clients.clouds.interfaces import Account, CloudApiError, ClusterIdentity, Contents, StoredData
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.azure.arm import lock
-from ebbtide_rehearsal.cloud.azure.identities import CREDENTIAL, IDENTITY
+from ebbtide_rehearsal.cloud.azure.kinds import CREDENTIAL, IDENTITY
+from ebbtide_rehearsal.cloud.gcp.kinds import put_object
 from ebbtide_rehearsal.cloud.gcp.request import ACCOUNT, BUCKET, CLUSTER, NODE_POOL
-from ebbtide_rehearsal.cloud.gcp.storage import put_object
 from ebbtide_rehearsal.cloud.rest import azure as azure_resources
 from ebbtide_rehearsal.cloud.rest.google import planted
 from ebbtide_rehearsal.cloud.rest.google_clusters import uid_of

@@ -219,14 +219,14 @@ class ResourceKind(fake_provider.ResourceKind[Request, Arm]):
 
     Attributes:
         api_version: API version in azure-native 3.29.
-        parent: token of the parent's type; empty for a resource in a resource group or a scope.
+        unique: code of Azure's refusal, and the properties that no two resources share; None for none.
         inside: properties with resources that also have a separate type; azure-native does not change them
             if the program omits them.
         unknown: paths in the inputs that only Azure knows.
     """
 
     api_version: str
-    parent: str = ""
+    unique: tuple[str, Sequence[str]] | None = None
     inside: Sequence[str] = ()
     unknown: Sequence[str] = ()
 
@@ -234,6 +234,16 @@ class ResourceKind(fake_provider.ResourceKind[Request, Arm]):
     def path(self) -> str:
         """Template of its ids, with names of inputs; the last one is the resource's name."""
         return RESOURCES[self.type].id
+
+    @property
+    def parent(self) -> str:
+        """Token of the parent's type; empty for a resource in a resource group or a scope."""
+        above = self.path.rpartition("/")[0].rpartition("/")[0]
+        return next((token for token, template in RESOURCES.items() if _is_parent(template.id, above)), "")
+
+
+def _is_parent(path: str, above: str) -> bool:
+    return "/providers/" in path and (path == above or above.startswith(f"{path}/"))
 
 
 _LONGEST_GROUP = 80

@@ -1,7 +1,6 @@
 """AKS clusters, refusals that no rule of a declaration has, maintenance windows, and resource groups."""
 
 from collections.abc import Callable, Iterator, Mapping
-from ipaddress import ip_network
 from typing import Any, Final
 from uuid import uuid4
 
@@ -9,10 +8,9 @@ from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.values.paths import value_at
 from ebbtide_rehearsal.cloud import store
-from ebbtide_rehearsal.cloud.azure import ids, node_pools
+from ebbtide_rehearsal.cloud.azure import node_pools
 from ebbtide_rehearsal.cloud.azure.arm import (
     CLOUD,
-    NOT_FOUND,
     TENANT,
     Arm,
     Request,
@@ -20,15 +18,19 @@ from ebbtide_rehearsal.cloud.azure.arm import (
     Rule,
     fixed,
     inner,
-    invalid,
     items,
-    not_found,
     outputs_of,
     refused,
 )
-from ebbtide_rehearsal.cloud.azure.identities import assigned, missing_identity
-from ebbtide_rehearsal.cloud.azure.networks import SUBNET, Range, network_of, overlapping, ranges
-from ebbtide_rehearsal.cloud.azure.node_pools import CLUSTER, SOURCE, pool_id, refusal_if_stopped
+from ebbtide_rehearsal.cloud.azure.kinds import (
+    API_VERSIONS,
+    CLUSTER,
+    GROUP,
+    assigned,
+    end_contents,
+    outputs,
+)
+from ebbtide_rehearsal.cloud.azure.node_pools import SOURCE, pool_id, refusal_if_stopped
 from ebbtide_rehearsal.cloud.azure.nodes import PoolRequest
 from ebbtide_rehearsal.cloud.fake_provider import first_refusal
 from ebbtide_rehearsal.cloud.pools import Autoscaling, delete_settings, put_settings
@@ -65,8 +67,6 @@ def autoscaling(state: Mapping[str, Any]) -> Autoscaling:
     return Autoscaling(**given)
 
 
-_PLANNING: Final = "azure-aks-docs, concepts-network-ip-address-planning (2026)"
-_SERVICES: Final = "10.0.0.0/16"
 QUOTA: Final = "managedClusters"
 _API: Final = "Microsoft.ContainerService 2025-09-01, managedClusters"
 
@@ -90,30 +90,6 @@ def _no_new_pool(request: Request) -> str | None:
     return None
 
 
-def _local_accounts(request: Request) -> str | None:
-    is_entra = _profile(request, "aadProfile").get("managed") is True
-    if request.inputs.get("disableLocalAccounts") is not True or is_entra:
-        return None
-    return refused(
-        "BadRequest",
-        "Disabling local accounts is only allowed for clusters with AKS-managed Azure AD enabled.",
-    )
-
-
-def _azure_rbac(request: Request) -> str | None:
-    entra = _profile(request, "aadProfile")
-    if not entra.get("enableAzureRBAC") or (entra.get("managed") and request.inputs.get("enableRBAC", True)):
-        return None
-    return invalid("aadProfile.enableAzureRBAC", "it needs AKS-managed Azure AD and Kubernetes RBAC")
-
-
-def _cost_analysis(request: Request) -> str | None:
-    enabled = inner(_profile(request, "metricsProfile"), "costAnalysis").get("enabled")
-    if not enabled or _profile(request, "sku").get("tier") in ("Standard", "Premium"):
-        return None
-    return invalid("metricsProfile.costAnalysis", "it needs the tier Standard or Premium")
-
-
 def _issuer_stays(request: Request) -> str | None:
     was = inner(request.old.state, "oidcIssuerProfile").get("enabled") if request.old is not None else False
     if not was or _profile(request, "oidcIssuerProfile").get("enabled") is not False:
@@ -133,28 +109,6 @@ def _fixed(request: Request) -> str | None:
     if request.inputs.get("diskEncryptionSetID") != request.old.state.get("diskEncryptionSetID"):
         return fixed("properties.diskEncryptionSetID")
     return None
-
-
-def _node_group(request: Request) -> str | None:
-    name = request.inputs.get("nodeResourceGroup")
-    if name is None or request.old is not None:
-        return None
-    if (
-        request.cloud.find(ids.identity(ids.GROUP, request.cloud.subscription, {"resourceGroupName": name}))
-        is not None
-    ):
-        return invalid("nodeResourceGroup", f"the resource group {name} already exists")
-    return None
-
-
-def _workspace_exists(request: Request) -> str | None:
-    config = inner(inner(_profile(request, "addonProfiles"), "omsagent"), "config")
-    workspace = str(config.get("logAnalyticsWorkspaceResourceID") or "")
-    if not workspace or not request.cloud.lacks(workspace):
-        return None
-    return refused(
-        "ResourceNotFound", f"The Log Analytics workspace '{workspace}' was not found.", status=NOT_FOUND
-    )
 
 
 def _runs(request: Request) -> str | None:
@@ -178,71 +132,20 @@ def _quota(request: Request) -> str | None:
     )
 
 
-def _network(request: Request) -> Mapping[str, Any]:
-    return inner(request.inputs, "networkProfile")
-
-
-def _services(request: Request) -> Range:
-    return ip_network(str(_network(request).get("serviceCidr") or _SERVICES))
-
-
-def _subnet_ranges(request: Request) -> list[Range]:
-    """Return the ranges of all known subnets in the networks of the cluster's pools."""
-    subnets = [
-        str(profile.get("vnetSubnetID") or "") for profile in items(request.inputs, "agentPoolProfiles")
-    ]
-    networks = {network_of(subnet) for subnet in subnets if subnet}
-    return [
-        range_
-        for network in networks
-        for subnet in request.cloud.below(network, SUBNET)
-        for range_ in ranges(subnet.state)
-    ]
-
-
-def _services_beside_subnets(request: Request) -> str | None:
-    services = _services(request)
-    taken = next(overlapping(services, _subnet_ranges(request)), None)
-    if taken is None:
-        return None
-    return refused(
-        "ServiceCidrOverlapExistingSubnetsCidr",
-        f"The specified service CIDR {services} is conflicted with an existing subnet CIDR {taken}",
-        target="networkProfile.serviceCIDR",
-    )
-
-
-def _pods_beside_the_rest(request: Request) -> str | None:
-    text = _network(request).get("podCidr")
-    others = [*_subnet_ranges(request), _services(request)]
-    taken = next(overlapping(ip_network(str(text)), others), None) if text else None
-    if taken is None:
-        return None
-    return invalid("networkProfile.podCidr", f"the pod CIDR {text} overlaps {taken}")
-
-
 RULES: Final = (
     Rule("running cluster", SOURCE, _runs),
     Rule("no new pool through the cluster", "pulumi/pulumi-azure-native#579", _no_new_pool),
-    Rule("existing identity", _API, missing_identity),
-    Rule("disabled local accounts need Entra ID", f"{_API}, disableLocalAccounts", _local_accounts),
-    Rule("Azure RBAC needs Entra ID", "azure-aks-docs, manage-azure-rbac (2026)", _azure_rbac),
     Rule(
         "fixed OIDC issuer",
         "azure-aks-docs, use-oidc-issuer (2026); Azure/AKS-Construction#531",
         _issuer_stays,
     ),
-    Rule("cost analysis needs paid tier", f"{_API}, ManagedClusterCostAnalysis", _cost_analysis),
     Rule(
         "fixed API server and disk encryption",
         "azure-aks-docs, private-clusters (2026-08) and azure-disk-customer-managed-keys (2026)",
         _fixed,
     ),
-    Rule("new node resource group", "azure-aks-docs, faq (2026)", _node_group),
-    Rule("existing workspace", "azure-aks-docs, monitor-aks (2026)", _workspace_exists),
     Rule("sufficient cluster quota", "azure-aks-docs, quotas-skus-regions (2026)", _quota),
-    Rule("services outside of existing subnets", "Azure/AKS#1117; Azure/AKS#3551", _services_beside_subnets),
-    Rule("pods outside of other ranges", _PLANNING, _pods_beside_the_rest),
 )
 
 
@@ -314,7 +217,7 @@ def _pools_refused(request: Request) -> str | None:
     return next(filter(None, refusals), None)
 
 
-def _outputs(request: Request) -> Mapping[str, Any]:
+def _answers(request: Request) -> Mapping[str, Any]:
     """Return the outputs that AKS adds: addresses, a directory, an issuer, an identity of the kubelet."""
     preserved = {
         name: request.old.state[name]
@@ -322,7 +225,7 @@ def _outputs(request: Request) -> Mapping[str, Any]:
         if request.old is not None and name in request.old.state and name not in request.inputs
     }
     answers = outputs_of(request)
-    outputs: dict[str, Any] = {
+    added: dict[str, Any] = {
         "fqdn": answers["fqdn"],
         "azurePortalFQDN": answers["fqdn"].replace(".hcp.", ".portal.hcp.", 1),
         "identityProfile": answers["identityProfile"],
@@ -332,11 +235,11 @@ def _outputs(request: Request) -> Mapping[str, Any]:
         "maxAgentPools": 100,
     }
     if entra := request.inputs.get("aadProfile"):
-        outputs["aadProfile"] = {**inner({"": entra}, ""), "tenantID": TENANT}
+        added["aadProfile"] = {**inner({"": entra}, ""), "tenantID": TENANT}
     issuer = inner(request.inputs, "oidcIssuerProfile")
     if issuer.get("enabled"):
-        outputs["oidcIssuerProfile"] = {**answers["oidcIssuerProfile"], **issuer}
-    return {**preserved, **_about(request), **outputs}
+        added["oidcIssuerProfile"] = {**answers["oidcIssuerProfile"], **issuer}
+    return {**preserved, **_about(request), **added}
 
 
 def _happens(request: Request, cluster: Resource) -> None:
@@ -366,26 +269,11 @@ def _with_pools(arm: Arm, cluster: Resource) -> Mapping[str, Any]:
     }
 
 
-def _delete_contents(arm: Arm, group: Resource) -> None:
-    """Delete all resources of a resource group, regardless of the program that created them
-    (learn.microsoft.com, azure-resource-manager/management/delete-resource-group, 2026)."""
+def _end_group(arm: Arm, group: Resource) -> None:
+    """Delete the resources of a resource group."""
     for resource in arm.below(group.id, CLUSTER):
         end(arm, resource)
-    remaining = [resource for resource in arm.below(group.id) if resource.urn]
-    if remaining:
-        arm.store.log_event(
-            "group-deleted",
-            f"Resource group {ids.last(group.id)} is deleted with what is still in it: "
-            f"{', '.join(ids.last(resource.id) for resource in remaining)}.",
-            group=group.id,
-            with_it=[resource.id for resource in remaining],
-        )
-
-
-def _extends(request: Request) -> str | None:
-    """Return the refusal of an extension of a cluster that does not exist."""
-    cluster = request.id.partition("/providers/Microsoft.KubernetesConfiguration/")[0]
-    return None if request.cloud.find(cluster) else not_found(cluster)
+    end_contents(arm, group)
 
 
 KINDS: Final = (
@@ -398,26 +286,11 @@ KINDS: Final = (
             *RULES,
             Rule("rules of node pools", "aks/pool_rules.py", _pools_refused),
         ),
-        outputs=_outputs,
+        outputs=_answers,
         apply=_happens,
         before_delete=end,
         current=_with_pools,
         events="cluster",
     ),
-    ResourceKind(
-        type="azure-native:containerservice:MaintenanceConfiguration",
-        api_version="2025-09-01",
-        parent=CLUSTER,
-    ),
-    ResourceKind(
-        type="azure-native:kubernetesconfiguration:Extension",
-        api_version="2023-05-01",
-        rules=(Rule("existing cluster", "Kubernetes configuration API 2023-05-01, extensions", _extends),),
-    ),
-    ResourceKind(
-        type="azure-native:resources:ResourceGroup",
-        api_version="2024-03-01",
-        outputs=lambda _request: {"properties": {"provisioningState": "Succeeded"}},
-        before_delete=_delete_contents,
-    ),
+    ResourceKind(type=GROUP, api_version=API_VERSIONS[GROUP], outputs=outputs, before_delete=_end_group),
 )

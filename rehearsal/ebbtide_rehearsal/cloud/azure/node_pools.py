@@ -6,7 +6,6 @@ deleted (azure-aks-docs, start-stop-cluster, 2026); the message is that for a se
 (MicrosoftDocs/azure-docs#85161).
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -19,20 +18,17 @@ from ebbtide_rehearsal.cloud.azure import ids, nodes
 from ebbtide_rehearsal.cloud.azure.arm import (
     CLOUD,
     CONFLICT,
-    NOT_FOUND,
     Arm,
     Request,
     ResourceKind,
     Rule,
     fixed,
     inner,
-    invalid,
     items,
     missing,
     refused,
 )
-from ebbtide_rehearsal.cloud.azure.identities import IDENTITY, may_join
-from ebbtide_rehearsal.cloud.azure.networks import AGENT_POOL, network_of
+from ebbtide_rehearsal.cloud.azure.kinds import AGENT_POOL
 from ebbtide_rehearsal.cloud.azure.nodes import (
     FIXED,
     SPOT_TAINT,
@@ -70,10 +66,6 @@ def message(cluster: Mapping[str, Any], doing: str) -> str:
 def refusal_if_stopped(cluster: Mapping[str, Any], doing: str) -> str | None:
     """Return the refusal of an operation on a stopped cluster; None on a running one."""
     return refused("BadRequest", message(cluster, doing)) if power(cluster) == "Stopped" else None
-
-
-_FORBIDDEN: Final = 403
-_MOST_POOLS: Final = 100
 
 
 def _comparable(value: Any) -> Any:
@@ -147,95 +139,6 @@ def _size_is_sold(pool: PoolRequest) -> str | None:
         f"The VM size of {size} is not allowed in your subscription in location '{pool.location}'. For more "
         "details, please visit https://aka.ms/aks/quotas-skus-regions",
     )
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", text)[:2])
-
-
-def _no_newer_than_the_cluster(pool: PoolRequest) -> str | None:
-    requested = pool.given.get("orchestratorVersion")
-    has = str(pool.cluster_state["currentKubernetesVersion"])
-    if requested is None or _version(str(requested)) <= _version(has):
-        return None
-    return refused(
-        "NodePoolMcVersionIncompatible",
-        f"Node pool version {requested} and control plane version {has} are incompatible. Minor version of "
-        "node pool "
-        f"version {_version(str(requested))[1]} is bigger than control plane version {_version(has)[1]}. For "
-        "more "
-        "information, please check https://aka.ms/version-skew-policy",
-    )
-
-
-def _standard_load_balancer(pool: PoolRequest) -> str | None:
-    sku = str(inner(pool.cluster_state, "networkProfile").get("loadBalancerSku", "standard"))
-    if sku.lower() == "standard" or not (pool.is_spot or pool.properties.get("availabilityZones")):
-        return None
-    feature = "spot pools" if pool.is_spot else "availability zone"
-    return refused("BadRequest", f"Standard Load Balancer is required for {feature}.")
-
-
-def _subnet(pool: PoolRequest) -> str:
-    return str(pool.given.get("vnetSubnetID") or "")
-
-
-def _subnet_exists(pool: PoolRequest) -> str | None:
-    subnet = _subnet(pool)
-    if not subnet or not pool.cloud.lacks(subnet):
-        return None
-    return refused(
-        "VnetSubnetNotFound",
-        f"The subnet '{subnet}' of node pool {pool.name} was not found.",
-        status=NOT_FOUND,
-    )
-
-
-def _group_exists(pool: PoolRequest) -> str | None:
-    group = str(pool.given.get("capacityReservationGroupID") or "")
-    if not group or not pool.cloud.lacks(group):
-        return None
-    message = f"The capacity reservation group '{group}' of node pool {pool.name} was not found."
-    return refused("CapacityReservationGroupNotFound", message, status=NOT_FOUND)
-
-
-def _one_network(pool: PoolRequest) -> str | None:
-    subnet = _subnet(pool)
-    others = [
-        str(other.state["vnetSubnetID"])
-        for other in pool.cloud.below(pool.cluster, AGENT_POOL)
-        if other.state.get("vnetSubnetID") and ids.last(other.id) != pool.name
-    ]
-    if not subnet or all(ids.same(network_of(other), network_of(subnet)) for other in others):
-        return None
-    return invalid("agentPoolProfile.vnetSubnetID", "All node pools must be in the same virtual network")
-
-
-def _cluster_may_join(pool: PoolRequest) -> str | None:
-    """Reject a subnet on which the cluster's identity has no role. An identity that Azure creates, or that is
-    unknown to the fake cloud, is assumed to have the role."""
-    subnet = _subnet(pool)
-    known = {other.id.lower(): other for other in pool.cloud.store.resources(CLOUD, IDENTITY)}
-    for name in inner(inner(pool.cluster_state, "identity"), "userAssignedIdentities"):
-        identity = known.get(name.lower())
-        principal = str(identity.state["principalId"]) if identity is not None else ""
-        if identity is None or not subnet or may_join(pool.cloud, principal, subnet):
-            continue
-        return refused(
-            "LinkedAuthorizationFailed",
-            f"The client '{identity.state['clientId']}' with object id '{principal}' does not have "
-            "permission to perform action 'Microsoft.Network/virtualNetworks/subnets/join/action' on the "
-            f"linked scope(s) '{subnet}' or the linked scope(s) are invalid.",
-            status=_FORBIDDEN,
-        )
-    return None
-
-
-def _few_pools(pool: PoolRequest) -> str | None:
-    if pool.old is not None or len(pool.cloud.below(pool.cluster, AGENT_POOL)) < _MOST_POOLS:
-        return None
-    message = f"The maximum number of {_MOST_POOLS} agent pools of the cluster has been reached."
-    return refused("MaxAgentPoolCountReached", message)
 
 
 REGIONAL: Final = "cores"
@@ -320,32 +223,12 @@ RULES: Final[tuple[PoolRule, ...]] = (
         "hashicorp-education/learn-terraform-provision-aks-cluster#15; catalog/data/offerings.csv",
         _size_is_sold,
     ),
-    PoolRule("nodes not newer than control plane", "rancher/rancher#33426", _no_newer_than_the_cluster),
-    PoolRule(
-        "zones and spot need standard load balancer",
-        "azure-aks-docs, spot-node-pool (2025-04); Azure/AKS#1133",
-        _standard_load_balancer,
-    ),
     PoolRule("count when the autoscaler is enabled", "pulumi/pulumi-azure-native#2943", _count_is_set),
     PoolRule(
         "fixed spot taint",
         "azure-aks-docs, use-node-taints (2026); pulumi/pulumi-azure-native#959",
         _spot_taint_stays,
     ),
-    PoolRule("existing subnet", "azure-aks-docs, configure-azure-cni (2026)", _subnet_exists),
-    PoolRule(
-        "existing capacity reservation group",
-        "azure-aks-docs, use-capacity-reservation-groups (2026-05)",
-        _group_exists,
-    ),
-    PoolRule("one virtual network", "azure-aks-docs, create-node-pools (2026)", _one_network),
-    PoolRule(
-        "identity with access to subnet",
-        "azure-aks-docs, concepts-network-cni-overview (2026); Azure/AKS#357; "
-        "MicrosoftDocs/azure-aks-docs#110",
-        _cluster_may_join,
-    ),
-    PoolRule("maximum pools in cluster", "azure-aks-docs, quotas-skus-regions (2026)", _few_pools),
     PoolRule(
         "sufficient vCPU quota",
         "1ChristianAlex/motordesk#14; azure-aks-docs, quotas-skus-regions (2026)",
@@ -425,9 +308,6 @@ def last_pool(arm: Arm, pool: Resource) -> str | None:
     return None
 
 
-CLUSTER: Final = "azure-native:containerservice:ManagedCluster"
-
-
 def _request(request: Request) -> PoolRequest:
     cluster_id, name = request.id.rpartition("/agentPools/")[::2]
     cluster = request.cloud.find(cluster_id)
@@ -461,7 +341,6 @@ KINDS: Final = (
     ResourceKind(
         type=AGENT_POOL,
         api_version="2025-09-01",
-        parent=CLUSTER,
         rules=(
             Rule("running cluster", SOURCE, _of_stopped),
             Rule(

@@ -20,7 +20,7 @@ from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.azure.arm import CLOUD, Arm, inner, items
-from ebbtide_rehearsal.cloud.azure.networks import AGENT_POOL
+from ebbtide_rehearsal.cloud.azure.kinds import AGENT_POOL
 from ebbtide_rehearsal.cloud.fake_provider import Rule
 from ebbtide_rehearsal.cloud.pools import NO_ZONE, NodePool
 from ebbtide_rehearsal.cloud.pools import node_pool as registered

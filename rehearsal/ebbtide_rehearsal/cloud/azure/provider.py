@@ -13,19 +13,10 @@ from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.recording.assumed_azure import RESOURCES, credentials
 from ebbtide.analysis.recording.values import UNKNOWN
 from ebbtide_rehearsal.cloud import fake_provider
-from ebbtide_rehearsal.cloud.azure import (
-    bridge,
-    clusters,
-    identities,
-    ids,
-    logs,
-    networks,
-    node_pools,
-    reservations,
-    storage,
-)
+from ebbtide_rehearsal.cloud.azure import bridge, clusters, ids, kinds, node_pools
 from ebbtide_rehearsal.cloud.azure.arm import (
     CLOUD,
+    CONFLICT,
     DEPLOYER,
     DEPLOYER_CLIENT,
     TENANT,
@@ -41,13 +32,14 @@ from ebbtide_rehearsal.cloud.azure.arm import (
 )
 from ebbtide_rehearsal.cloud.azure.bridge import API_VERSION, imported, refreshed
 from ebbtide_rehearsal.cloud.azure.ids import names
-from ebbtide_rehearsal.cloud.azure.node_pools import CLUSTER
+from ebbtide_rehearsal.cloud.azure.kinds import CLUSTER
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.fake_provider import ResourceKind as AnyKind
 from ebbtide_rehearsal.cloud.provider import Call, Clusters, DiffResult, Properties, Read, RefusedError
+from ebbtide_rehearsal.cloud.references import Reference
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
-_MODULES: Final = (networks, identities, reservations, clusters, node_pools, storage, logs)
+_MODULES: Final = (kinds, clusters, node_pools)
 
 KINDS: Final[Mapping[str, ResourceKind]] = {kind.type: kind for module in _MODULES for kind in module.KINDS}
 """Resource types by token."""
@@ -118,7 +110,7 @@ def _client_config(arm: Arm, _arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _account_keys(arm: Arm, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    return storage.keys(_resource(arm, KINDS[storage.ACCOUNT], arguments))
+    return kinds.keys(_resource(arm, KINDS[kinds.ACCOUNT], arguments))
 
 
 FUNCTIONS: Final[Mapping[str, Callable[[Arm, Mapping[str, Any]], Mapping[str, Any]]]] = {
@@ -292,7 +284,32 @@ class AzureProvider(FakeProvider[Request, Arm]):
         if in_group and self.find(group) is None:
             message = f"Resource group '{ids.last(group)}' could not be found."
             raise RefusedError(refused("ResourceGroupNotFound", message, status=_NOT_FOUND))
+        self._refuse_duplicate(_own(kind), request)
         return super().put(kind, request)
+
+    def _refuse_duplicate(self, kind: ResourceKind, request: Request) -> None:
+        code, names_ = kind.unique or ("", ())
+        own = [str(request.inputs.get(name)).lower() for name in names_]
+        for other in self.cloud.store.resources(CLOUD, kind.type) if code else ():
+            values = [str(other.inputs.get(name)).lower() for name in names_]
+            if own == values and not ids.same(other.id, request.id):
+                message = f"Another resource already exists with the same {', '.join(names_)}: {other.id}"
+                raise RefusedError(refused(code, message, status=CONFLICT))
+
+    def lacks(self, reference: Reference, text: str) -> bool:
+        """See `FakeProvider.lacks`: other resource groups than the fake's have everything."""
+        del reference
+        return self.cloud.lacks(text)
+
+    def not_found(self, text: str) -> str:
+        """See `FakeProvider.not_found`."""
+        return not_found(text)
+
+    def in_use(self, resource: Resource, user: Resource) -> str:
+        """See `FakeProvider.in_use`."""
+        kind = resource.type.rpartition(":")[2]
+        message = f"{kind} {ids.last(resource.id)} is in use by {user.id} and cannot be deleted."
+        return refused(f"InUse{kind}CannotBeDeleted", message)
 
     def new_state(self, kind: _Kind, request: Request) -> dict[str, Any]:
         """See `FakeProvider.new_state`."""

@@ -2,20 +2,14 @@
 
 from collections.abc import Mapping
 from typing import Any, Final
-from uuid import uuid4
 
 from ebbtide.analysis.adopting.found import Found
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide_rehearsal.cloud.azure import ids
-from ebbtide_rehearsal.cloud.azure.identities import ASSIGNMENT, IDENTITY
-from ebbtide_rehearsal.cloud.azure.logs import WORKSPACE
-from ebbtide_rehearsal.cloud.azure.networks import NETWORK, SUBNET, network_of
-from ebbtide_rehearsal.cloud.azure.node_pools import CLUSTER
+from ebbtide_rehearsal.cloud.azure.kinds import CLUSTER, GROUP, IDENTITY, NETWORK, SUBNET, WORKSPACE
 from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
 from ebbtide_rehearsal.cloud.provider import Call, Clusters
 from ebbtide_rehearsal.cloud.store import Store
-
-_GROUP = "azure-native:resources:ResourceGroup"
 
 
 def seed_cluster(
@@ -45,7 +39,7 @@ def seed_cluster(
         The cluster's id.
     """
     azure = AzureProvider(store, clusters).configured({"subscriptionId": subscription, "location": location})
-    _seed(azure, store, _GROUP, resource_group, {"resourceGroupName": resource_group, "location": location})
+    _seed(azure, store, GROUP, resource_group, {"resourceGroupName": resource_group, "location": location})
     system = {"name": "system", "mode": "System", "vmSize": system_machine, "count": 2, "osType": "Linux"}
     inputs: dict[str, Any] = {
         "resourceGroupName": resource_group,
@@ -66,23 +60,16 @@ def seed_cluster(
 
 def seed_found(store: Store, clusters: Clusters, found: Found) -> None:
     """Create a cluster that a document describes, with its pools and schedules, outside of any program. Its
-    identities exist, too, with a role on its subnets, and its workspace."""
+    identities and its workspace exist, too."""
     (cluster,) = found.clusters
     group, location = str(cluster.inputs["resourceGroupName"]), str(cluster.inputs["location"])
     settings = {"subscriptionId": found.account, "location": location}
     azure = AzureProvider(store, clusters).configured(settings)
     within = {"resourceGroupName": group, "location": location}
-    _seed(azure, store, _GROUP, group, within)
+    _seed(azure, store, GROUP, group, within)
     for identity in Inputs(cluster.inputs).texts("identity.userAssignedIdentities"):
         name = ids.last(identity)
         _seed(azure, store, IDENTITY, name, {**within, "resourceName": name})
-        made = azure.find(identity)
-        for subnet in {str(pool.inputs["vnetSubnetID"]) for pool in found.pools}:
-            assert made  # noqa: S101 - it was created just now
-            role = f"/subscriptions/{found.account}/providers/{_NETWORK_CONTRIBUTOR}"
-            grant = {"principalId": made.state["principalId"], "scope": subnet, "roleDefinitionId": role}
-            grant |= {"roleAssignmentName": str(uuid4()), "principalType": "ServicePrincipal"}
-            _seed(azure, store, ASSIGNMENT, name, grant)
     workspace = ids.last(Inputs(cluster.inputs).text(_WORKSPACE))
     if workspace:
         _seed(azure, store, WORKSPACE, workspace, {**within, "workspaceName": workspace})
@@ -98,7 +85,6 @@ def seed_found(store: Store, clusters: Clusters, found: Found) -> None:
             _seed(azure, store, item.type, item.name, inputs)
 
 
-_NETWORK_CONTRIBUTOR: Final = "Microsoft.Authorization/roleDefinitions/4d97b98b-1d4f-4787-a291-c67834d212e7"
 _WORKSPACE: Final = "addonProfiles.omsagent.config.logAnalyticsWorkspaceResourceID"
 _NAMES: Final = ("agentPoolName", "resourceName", "resourceGroupName")
 
@@ -113,11 +99,11 @@ def seed_subnet(store: Store, clusters: Clusters, subnet: str, *, location: str,
         location: region.
         prefix: address range of the subnet, and of its network if that does not exist.
     """
-    group, network = ids.group_of(subnet), network_of(subnet)
+    group, network = ids.group_of(subnet), subnet.rpartition("/subnets/")[0]
     subscription = subnet.split("/")[2]
     azure = AzureProvider(store, clusters).configured({"subscriptionId": subscription, "location": location})
     within = {"resourceGroupName": ids.last(group), "location": location}
-    _seed(azure, store, _GROUP, ids.last(group), within)
+    _seed(azure, store, GROUP, ids.last(group), within)
     space = {"virtualNetworkName": ids.last(network), "addressSpace": {"addressPrefixes": [prefix]}}
     _seed(azure, store, NETWORK, ids.last(network), {**within, **space})
     _extend(store, network, prefix)

@@ -1,6 +1,5 @@
 """GKE clusters, and GKE's refusals that no rule of a declaration has: state, and conflicts of properties."""
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 from ebbtide.analysis.providers.property_path import merged
@@ -9,94 +8,19 @@ from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.gcp.nodes import machine_pool
 from ebbtide_rehearsal.cloud.gcp.request import (
-    BAD_REQUEST,
     CLOUD,
     CLUSTER,
     NODE_POOL,
     GoogleCloud,
     Request,
     ResourceKind,
-    Rule,
-    api_error,
-    inputs_of,
     last,
     outputs_of,
 )
 from ebbtide_rehearsal.cloud.pools import forget, pools, register
-from ebbtide_rehearsal.cloud.provider import Failure, Properties
+from ebbtide_rehearsal.cloud.provider import Properties
 from ebbtide_rehearsal.cloud.regions import locations
 from ebbtide_rehearsal.cloud.store import Resource
-
-
-def _bad(message: str) -> str:
-    return api_error(400, message, BAD_REQUEST)
-
-
-def _network(request: Request) -> str | None:
-    name = last(request.fields.text("network") or "default")
-    if name == "default" or request.cloud.get(request.network(request.fields.text("network"))) is not None:
-        return None
-    return _bad(f'Network "{name}" does not exist.')
-
-
-def _subnetwork(request: Request) -> str | None:
-    fields = request.fields
-    reference = fields.text("subnetwork")
-    if not reference or last(fields.text("network") or "default") == "default":
-        return None
-    subnetwork = request.cloud.get(request.subnetwork(reference))
-    if subnetwork is None:
-        return _bad(f'Subnetwork "{last(reference)}" does not exist.')
-    if last(inputs_of(subnetwork).text("network")) != last(fields.text("network")):
-        return _bad(
-            f'Subnetwork "{subnetwork.id}" is not valid for Network "{last(fields.text("network"))}".'
-        )
-    return None
-
-
-def _ranges(request: Request) -> str | None:
-    """Reject a secondary range that does not exist, or that pods and services share."""
-    fields = request.fields
-    pods = fields.text("ipAllocationPolicy.clusterSecondaryRangeName")
-    services = fields.text("ipAllocationPolicy.servicesSecondaryRangeName")
-    if pods and pods == services:
-        return _bad(
-            f"Pod secondary range name ({pods}) should not be the same as service secondary range name."
-        )
-    subnetwork = request.cloud.get(request.subnetwork(fields.text("subnetwork")))
-    if subnetwork is None:
-        return None
-    range_names = {extra.text("rangeName") for extra in inputs_of(subnetwork).parts("secondaryIpRanges")}
-    for label, name in (("Pod", pods), ("Services", services)):
-        if name and name not in range_names:
-            network = last(fields.text("network"))
-            return _bad(
-                f'{label} secondary range "{name}" not found in network "{network}", subnetwork '
-                f'"{last(subnetwork.id)}".'
-            )
-    return None
-
-
-def _private_endpoint(request: Request) -> str | None:
-    fields = request.fields
-    if fields.flag("privateClusterConfig.enablePrivateEndpoint") and not fields.flag(
-        "privateClusterConfig.enablePrivateNodes"
-    ):
-        return _bad("Private endpoint can be enabled only for clusters with private nodes.")
-    return None
-
-
-RULES: Final = (
-    Rule("existing network", "gitpod-io/gitpod-gke-guide#21", _network),
-    Rule("subnetwork of the network", "hashicorp/terraform-provider-google#7895", _subnetwork),
-    Rule(
-        "ranges of the subnetwork",
-        "fabianlee/gcp-gke-clusters-ingress#2; gruntwork-io/terraform-google-gke#118",
-        _ranges,
-    ),
-    Rule("private endpoint needs private nodes", "GKE docs, private-clusters (2026)", _private_endpoint),
-)
-
 
 DEFAULT_POOL: Final = "default-pool"
 
@@ -205,26 +129,6 @@ def _with_pools(cloud: GoogleCloud, cluster: Resource) -> dict[str, Any]:
     return {"nodePools": [{"name": last(pool.id)} for pool in own]}
 
 
-def _taken(identity: str) -> str:
-    return api_error(409, f"Already exists: {identity}.", "alreadyExists")
-
-
-def _conflicts(inputs: Properties) -> Iterator[Failure]:
-    """Yield the refusals of Terraform's `ConflictsWith` and `CustomizeDiff`."""
-    autopilot = ("removeDefaultNodePool", "nodePools", "enableShieldedNodes", "networkPolicy")
-    if inputs.get("enableAutopilot") is True:
-        for other in autopilot:
-            if inputs.get(other) is not None:
-                yield Failure(other, f'"{other}": conflicts with enable_autopilot')
-    policy = inputs.get("ipAllocationPolicy")
-    if policy is not None and inputs.get("clusterIpv4Cidr") is not None:
-        yield Failure("clusterIpv4Cidr", '"cluster_ipv4_cidr": conflicts with ip_allocation_policy')
-    if inputs.get("removeDefaultNodePool") is True and inputs.get("nodeVersion") is not None:
-        yield Failure(
-            "nodeVersion", "node_version can only be specified if remove_default_node_pool is not true"
-        )
-
-
 def cluster_of(request: Request) -> Resource | None:
     """Return the cluster of a requested node pool, by name or by id."""
     reference = request.fields.text("cluster")
@@ -241,10 +145,6 @@ KINDS: Final = (
     ResourceKind(
         type=CLUSTER,
         outputs=_outputs,
-        autonamed="name",
-        conflicts=_conflicts,
-        rules=RULES,
-        already_exists=_taken,
         before_delete=_protected,
         apply=_start,
         after_delete=_stop,

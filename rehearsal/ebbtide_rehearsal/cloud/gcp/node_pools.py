@@ -1,6 +1,5 @@
 """GKE node pools, and GKE's refusals that no rule of a declaration has: state, stock and quota."""
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -81,12 +80,6 @@ def _cluster_exists(request: Request) -> str | None:
     return api_error(404, f"Not found: {identity}.", NOT_FOUND)
 
 
-def _in_cluster_location(pool: PoolRequest) -> str | None:
-    if pool.request.location == location_of(pool.cluster):
-        return None
-    return f'Location "{pool.request.location}" is not that of the cluster.'
-
-
 def _known_machine_type(pool: PoolRequest) -> str | None:
     """Reject a machine type whose nodes the fake cloud cannot emulate."""
     if pool.machine is not None:
@@ -115,25 +108,6 @@ def _available_hardware(pool: PoolRequest) -> str | None:
             return f'Accelerator type "{attached}" does not exist in zone {zone}.'
         return f'Invalid machine type "{machine.name}" in zone "{zone}": GCE_NOT_FOUND'
     return None
-
-
-def _workload_identity(pool: PoolRequest) -> str | None:
-    mode = pool.fields.text("nodeConfig.workloadMetadataConfig.mode")
-    has = "workloadIdentityConfig" in pool.cluster.inputs or "workloadIdentityConfig" in pool.cluster.state
-    if mode == "GKE_METADATA" and not has:
-        return "GKE_METADATA requires Workload Identity to be enabled on the cluster."
-    return None
-
-
-def _not_newer_than_control_plane(pool: PoolRequest) -> str | None:
-    newer, older = pool.fields.text("version"), str(pool.cluster.state.get("masterVersion", ""))
-    if newer and older and _version(newer) > _version(older):
-        return f'Node version "{newer}" must not be greater than master version "{older}".'
-    return None
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", text.split("-", maxsplit=1)[0])))
 
 
 def _needs(pool: PoolRequest) -> dict[str, int]:
@@ -181,21 +155,12 @@ def _quota_exceeded(pool: PoolRequest, name: str, needed: int, limit: float) -> 
 
 RULES: Final = (
     Rule("existing cluster", "GKE v1 API, nodePools.create (2026)", _cluster_exists),
-    _pool_rule("location of the cluster", "GKE v1 API, nodePools.create (2026)", _in_cluster_location),
     _pool_rule("known machine type", "ebbtide/declaration/catalog/data/machines.csv", _known_machine_type),
     _pool_rule(
         "hardware available in zone",
         "GoogleCloudPlatform/kubernetes-engine-samples#1738; keras-team/kinetic#305; "
         "catalog/data/offerings.csv",
         _available_hardware,
-    ),
-    _pool_rule(
-        "metadata server needs Workload Identity", "GKE docs, workload-identity (2026)", _workload_identity
-    ),
-    _pool_rule(
-        "nodes not newer than control plane",
-        "Kubernetes version-skew-policy (2026)",
-        _not_newer_than_control_plane,
     ),
     _pool_rule(
         "sufficient quota",
@@ -262,10 +227,6 @@ def _group(request: Request, zone: str) -> str:
     return f"https://www.googleapis.com/compute/v1/projects/{request.project}/zones/{zone}/instanceGroups/{group}"
 
 
-def _exists(identity: str) -> str:
-    return f"resource - {identity} - already exists"
-
-
 def _prevented(_cloud: GoogleCloud, pool: Resource) -> str | None:
     if pool.inputs.get("deletionPolicy") != "PREVENT":
         return None
@@ -308,11 +269,9 @@ KINDS: Final = (
     ResourceKind(
         type=NODE_POOL,
         outputs=_outputs,
-        autonamed="name",
         maps=frozenset({"nodeConfig.labels", "nodeConfig.resourceLabels"}),
         rules=RULES,
         failing="error creating NodePool",
-        already_exists=_exists,
         before_delete=_prevented,
         apply=_register,
         unfinished=_without_nodes,

@@ -19,8 +19,8 @@ from ebbtide.declaration.catalog.machines import ARCHITECTURE, ARM64, Machine, a
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide.placement import NodeTaint
+from ebbtide_rehearsal.cloud.gcp.kinds import period_of
 from ebbtide_rehearsal.cloud.gcp.request import GoogleCloud, Request, inputs_of
-from ebbtide_rehearsal.cloud.gcp.reservations import period_of
 from ebbtide_rehearsal.cloud.node_pools.machines import machines
 from ebbtide_rehearsal.cloud.pools import NodePool, node_pool
 from ebbtide_rehearsal.cloud.regions import machine_of

@@ -9,15 +9,7 @@ from ebbtide.analysis.providers.property_path import merged
 from ebbtide.analysis.recording.values import UNKNOWN, Plain
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider, as_read
 from ebbtide_rehearsal.cloud.fake_provider import ResourceKind as AnyKind
-from ebbtide_rehearsal.cloud.gcp import (
-    bridge,
-    clusters,
-    identities,
-    networks,
-    node_pools,
-    reservations,
-    storage,
-)
+from ebbtide_rehearsal.cloud.gcp import bridge, clusters, kinds, node_pools
 from ebbtide_rehearsal.cloud.gcp.request import (
     CLUSTER,
     GoogleCloud,
@@ -26,6 +18,7 @@ from ebbtide_rehearsal.cloud.gcp.request import (
     api_error,
     identity_of,
     inputs_of,
+    last,
     result_of,
 )
 from ebbtide_rehearsal.cloud.provider import (
@@ -37,6 +30,7 @@ from ebbtide_rehearsal.cloud.provider import (
     Read,
     RefusedError,
 )
+from ebbtide_rehearsal.cloud.references import Reference, is_of
 from ebbtide_rehearsal.cloud.schema import schema_violations
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
@@ -111,7 +105,7 @@ FUNCTIONS: Final[Mapping[str, Callable[[Request], Properties]]] = {
 """Functions by token."""
 
 
-_MODULES: Final = (clusters, identities, networks, node_pools, reservations, storage)
+_MODULES: Final = (kinds, clusters, node_pools)
 
 KINDS: Final[Mapping[str, ResourceKind]] = {kind.type: kind for module in _MODULES for kind in module.KINDS}
 """Resource types by token."""
@@ -185,10 +179,6 @@ class Gcp(FakeProvider[Request, GoogleCloud]):
         """See `FakeProvider.completed`."""
         return bridge.completed(_own(kind), call, old, new)
 
-    def conflicts(self, kind: _Kind, inputs: Properties) -> Sequence[Failure]:
-        """See `FakeProvider.conflicts`."""
-        return list(_own(kind).conflicts(inputs))
-
     def preview(self, kind: _Kind, request: Request, old: Read | None = None) -> dict[str, Any]:
         """See `FakeProvider.preview`: the inputs, and unknown values for what the cloud adds."""
         outputs = kind.outputs(request)
@@ -196,8 +186,24 @@ class Gcp(FakeProvider[Request, GoogleCloud]):
 
     def already_exists(self, kind: _Kind, existing: Resource) -> str | None:
         """See `FakeProvider.already_exists`."""
-        message = _own(kind).already_exists
-        return message(existing.id) if message is not None else None
+        if _own(kind).shares_id:
+            return None
+        return api_error(409, f"Already exists: {existing.id}", "alreadyExists")
+
+    def lacks(self, reference: Reference, text: str) -> bool:
+        """See `FakeProvider.lacks`: every project has a default network."""
+        known = self.cloud.of(reference.target)
+        return last(text) != "default" and not any(is_of(text, resource.id) for resource in known)
+
+    def not_found(self, text: str) -> str:
+        """See `FakeProvider.not_found`."""
+        return api_error(404, f"The resource '{text}' was not found", "notFound")
+
+    def in_use(self, resource: Resource, user: Resource) -> str:
+        """See `FakeProvider.in_use`."""
+        noun = resource.type.rpartition(":")[2].lower()
+        message = f"The {noun} resource '{resource.id}' is already being used by '{user.id}'"
+        return api_error(400, message, "resourceInUseByAnotherResource")
 
     def refusal(self, kind: _Kind, request: Request, message: str) -> str:
         """See `FakeProvider.refusal`."""

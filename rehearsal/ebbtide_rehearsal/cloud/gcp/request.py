@@ -3,40 +3,31 @@
 Ids and outputs come from the templates that previews also use: `ebbtide.analysis.recording.assumed_gcp`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.recording.assumed_gcp import INVOKES, RESOURCES
-from ebbtide.analysis.recording.assumption_tables import Text, rendered_properties
+from ebbtide.analysis.recording.assumption_tables import Text, overlaid, rendered_properties
 from ebbtide.declaration.catalog.clouds import account_host, region_of
 from ebbtide_rehearsal.cloud import fake_provider
 from ebbtide_rehearsal.cloud.fake_provider import BaseRequest
-from ebbtide_rehearsal.cloud.provider import Clusters, Failure, Properties, RefusedError
+from ebbtide_rehearsal.cloud.provider import Clusters, Properties, RefusedError
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 CLOUD: Final = "gcp"
 """Package of the provider, under which the store has its resources."""
 
 NETWORK: Final = "gcp:compute/network:Network"
-FIREWALL: Final = "gcp:compute/firewall:Firewall"
 SUBNETWORK: Final = "gcp:compute/subnetwork:Subnetwork"
 FUTURE_RESERVATION: Final = "gcp:compute/futureReservation:FutureReservation"
-ROUTER: Final = "gcp:compute/router:Router"
-ROUTER_NAT: Final = "gcp:compute/routerNat:RouterNat"
 CLUSTER: Final = "gcp:container/cluster:Cluster"
 NODE_POOL: Final = "gcp:container/nodePool:NodePool"
 ACCOUNT: Final = "gcp:serviceaccount/account:Account"
-ACCOUNT_MEMBER: Final = "gcp:serviceaccount/iAMMember:IAMMember"
-PROJECT_MEMBER: Final = "gcp:projects/iAMMember:IAMMember"
 KEY_MEMBER: Final = "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember"
-SERVICE_IDENTITY: Final = "gcp:projects/serviceIdentity:ServiceIdentity"
 BUCKET: Final = "gcp:storage/bucket:Bucket"
-BUCKET_MEMBER: Final = "gcp:storage/bucketIAMMember:BucketIAMMember"
 FILESTORE: Final = "gcp:filestore/instance:Instance"
-REPOSITORY: Final = "gcp:artifactregistry/repository:Repository"
-REPOSITORY_MEMBER: Final = "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember"
 
 BAD_REQUEST: Final = "badRequest"
 NOT_FOUND: Final = "notFound"
@@ -163,47 +154,25 @@ class ResourceKind(fake_provider.ResourceKind[Request, GoogleCloud]):
     """A resource type of Google Cloud.
 
     Attributes:
-        autonamed: property that defaults to a name derived from the logical name; empty for none.
         maps: paths of maps that are read back completely, including the cloud's additions.
-        conflicts: returns the provider's refusals of combinations of properties.
         failing: prefix of the API's message if a resource is not created.
-        already_exists: returns the message for an existing id; None if creating it again has no effect.
         unfinished: returns the error of a resource that was created nevertheless; None for none.
     """
 
-    autonamed: str = ""
+    outputs: Callable[[Request], Mapping[str, Any]] = field(default=lambda request: outputs_of(request))  # noqa: PLW0108 - defined below
     maps: frozenset[str] = frozenset()
-    conflicts: Callable[[Properties], Iterator[Failure]] = lambda _inputs: iter(())
     failing: str = ""
-    already_exists: Callable[[str], str] | None = None
     unfinished: Callable[[Request], str | None] = lambda _request: None
 
+    @property
+    def autonamed(self) -> str:
+        """Property that defaults to a name derived from the logical name; empty for none."""
+        return "name" if "{name}" in RESOURCES[self.type].id else ""
 
-COMPUTE: Final = "https://www.googleapis.com/compute/v1/"
-
-
-def already_exists(noun: str) -> Callable[[str], str]:
-    """Return the message for an id that already exists."""
-
-    def message(identity: str) -> str:
-        error = api_error(409, f"The resource '{identity}' already exists", "alreadyExists")
-        return f"Error creating {noun}: {error}"
-
-    return message
-
-
-def invalid(field: str, text: str, why: str) -> str:
-    """Return the message for an invalid value of a field."""
-    return api_error(400, f"Invalid value for field '{field}': '{text}'. {why}.", "invalid")
-
-
-def no_network(request: Request) -> str | None:
-    """Return the message for a network that does not exist; every project has a default network."""
-    reference = request.fields.text("network")
-    identity = request.network(reference)
-    if not reference or request.cloud.get(identity) is not None or last(identity) == "default":
-        return None
-    return api_error(404, f"The resource '{identity}' was not found", "notFound")
+    @property
+    def shares_id(self) -> bool:
+        """True if creating an existing id again has no effect: members of an IAM policy."""
+        return "{role}" in RESOURCES[self.type].id
 
 
 _PUBLIC: Final = "192.0.2.10"  # reserved for documentation (RFC 5737), unreachable
@@ -262,8 +231,12 @@ def identity_of(request: Request) -> str:
 
 
 def outputs_of(request: Request) -> dict[str, Any]:
-    """Return the outputs of a requested resource."""
-    return rendered_properties(RESOURCES[request.type].outputs, _Facts(request))
+    """Return the outputs of a requested resource; those in an item of a list are merged into it."""
+    rendered = rendered_properties(RESOURCES[request.type].outputs, _Facts(request))
+    return {
+        key: overlaid(request.inputs.get(key), item) if isinstance(item, list) else item
+        for key, item in rendered.items()
+    }
 
 
 def result_of(token: str, request: Request) -> dict[str, Any]:

@@ -109,6 +109,6 @@ def seed(provider: Gcp, type_: str, inputs: Properties) -> str:
     """Create a resource without checking the rules, even if resources that it refers to do not exist."""
     inputs = with_defaults(inputs, provider.kind(type_).constraints.defaults)
     identity = provider.identity(type_, inputs)
-    kind = replace(provider.kind(type_), rules=(), events="")
+    kind = replace(provider.kind(type_), rules=(), events="", is_seeded=True)
     provider.put(kind, provider.request(Call(type_, "", ""), inputs, identity))
     return identity

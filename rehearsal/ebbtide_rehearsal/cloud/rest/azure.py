@@ -22,8 +22,7 @@ from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.arm import CLOUD, inner
-from ebbtide_rehearsal.cloud.azure.identities import ASSIGNMENT
-from ebbtide_rehearsal.cloud.azure.networks import AGENT_POOL
+from ebbtide_rehearsal.cloud.azure.kinds import AGENT_POOL, ASSIGNMENT
 from ebbtide_rehearsal.cloud.azure.node_pools import message, power
 from ebbtide_rehearsal.cloud.fake_provider import as_read
 from ebbtide_rehearsal.cloud.node_pools import fleet

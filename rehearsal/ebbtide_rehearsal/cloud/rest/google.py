@@ -21,8 +21,8 @@ from typing import Any, Final
 
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide_rehearsal.cloud.gcp.kinds import objects
 from ebbtide_rehearsal.cloud.gcp.request import CLUSTER
-from ebbtide_rehearsal.cloud.gcp.storage import objects
 from ebbtide_rehearsal.cloud.node_pools import fleet
 from ebbtide_rehearsal.cloud.node_pools.machines import all_machines
 from ebbtide_rehearsal.cloud.pools import forget
