@@ -29,8 +29,8 @@ FLIPS: Final = [*CLUSTER, *GKE_CLOUD, *AKS_CLOUD, *GKE_POOL, *AKS_POOL, *TENANCY
 _FILE: Final = Path(__file__).parent / "changes.txt"
 _DERIVED: Final = {"urn", "type", "name", "outputs", "assumed", "id", "version"}
 """Fields of a recorded resource besides inputs and options."""
-_PROFILE: Final = "profile"
-"""An output that repeats the declaration."""
+_PROFILE: Final = "placementProfile"
+"""An output that repeats the declaration, compressed: its bytes depend on the machine."""
 _LONGEST: Final = 100
 _WRITE: Final = (
     "If the change is meant: write the file as above, and say in CHANGELOG.md what changes for users."
