@@ -47,7 +47,7 @@ def test_a_machine_outside_the_catalog_has_unknown_quotas() -> None:
     assert without_quota(read_pools(recording)) == ("n9-standard-8",)
     preview = preview_of(recording)
     assert preview.without_quota == ("n9-standard-8",)
-    assert preview.cost.maximum.unknown == ("n9-standard-8 (on-demand)",)
+    assert preview.cost.maximum.unknown == ("n9-standard-8 (on-demand)", "hyperdisk-balanced-gib")
 
 
 def test_machines_without_a_documented_quota_are_named() -> None:

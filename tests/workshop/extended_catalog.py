@@ -5,7 +5,7 @@ attached to N1, with prices and quotas, on both clouds. Sizes and prices are mad
 lower than any other.
 """
 
-from ebbtide.declaration.catalog import machines, prices, resources
+from ebbtide.declaration.catalog import disks, machines, prices, resources
 from ebbtide.declaration.catalog.tables import lines, rows
 
 _TABLES = {
@@ -39,6 +39,10 @@ _TABLES = {
         "aks,westeurope,Standard_D4als_v7,0.16,0.04,,",
         "aks,eastus,Standard_ND128isr_NDR_GB200_v6,48,,,",
     ),
+    "boot_disks": (
+        "cloud,machines,types",
+        "gke,n5d-*,hyperdisk-balanced",
+    ),
     "quotas": (
         "cloud,family,accelerator,on_demand,spot",
         "gke,n5d,,N5D_CPUS,N5D_CPUS",
@@ -50,7 +54,9 @@ _NOTE = {"as_of": "2026-11", "source": "made up"}
 
 def _extended(table: str) -> list[dict[str, str]]:
     head, *own = (line.split(",") for line in _TABLES.get(table, ("",)))
-    return [*rows(table), *({**dict(zip(head, line, strict=True)), **_NOTE} for line in own)]
+    more = [{**dict(zip(head, line, strict=True)), **_NOTE} for line in own]
+    # Of the patterns of boot disks, the first that matches decides.
+    return [*more, *rows(table)] if table == "boot_disks" else [*rows(table), *more]
 
 
 def _extended_lines(table: str) -> list[str]:
@@ -58,5 +64,5 @@ def _extended_lines(table: str) -> list[str]:
     return [*lines(table), *more]
 
 
-for _module in (resources, machines, prices):
+for _module in (disks, resources, machines, prices):
     vars(_module).update({"rows": _extended, "lines": _extended_lines})

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ebbtide.declaration.catalog import disks
 from ebbtide.declaration.catalog.disks import boot_disk_types
 from ebbtide.declaration.catalog.machines import (
     attachable_counts,
@@ -9,7 +10,6 @@ from ebbtide.declaration.catalog.machines import (
     find_machine,
     machine_names,
 )
-from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.resolved_pool import resolve
@@ -63,7 +63,7 @@ def test_no_default_is_refused(cloud: CloudKind) -> None:
 
 def test_every_series_has_a_row() -> None:
     """The pattern for all others is for series that the catalog lacks."""
-    patterns = {row["machines"].removesuffix("-*") for row in rows("boot_disks")} - {"*"}
+    patterns = {row["machines"].removesuffix("-*") for row in disks.rows("boot_disks")} - {"*"}
     assert {name.split("-")[0] for name in machine_names(CloudKind.GKE)} <= patterns
 
 

@@ -32,6 +32,7 @@ _ON_GKE = (
     *("image", "location_policy", "threads_per_core", "shutdown_grace", "upgrade"),
     *("auto_repair", "auto_upgrade"),
 )
+_OF_AKS = UNKNOWN | {"type": "Standard_D8s_v9"}
 
 
 @settings(max_examples=40, deadline=None)
@@ -46,7 +47,7 @@ def test_reading_is_the_way_back(declaration: Declaration) -> None:
     [
         only(GKE, machine=UNKNOWN, capacity="spot"),
         only(GKE, machine={**UNKNOWN, "accelerators": {"type": "nvidia-b300", "count": 8}}),
-        changed(AKS, pools=[{**pool, "machine": UNKNOWN} for pool in AKS["pools"][:2]]),
+        changed(AKS, pools=[{**pool, "machine": _OF_AKS} for pool in AKS["pools"][:2]]),
     ],
     ids=["gke", "accelerators", "aks"],
 )

@@ -92,7 +92,7 @@ def test_a_train_job() -> None:
     last, ending = _followed(failed, "llm")
     assert last == "failed: jobset failed"
     assert ending.startswith("TrainJob llm failed after 1 min 5 s: jobset failed.")
-    assert "logs --namespace vision --label jobset.sigs.k8s.io/jobset-name=llm" in ending
+    assert "logs -n vision --label jobset.sigs.k8s.io/jobset-name=llm" in ending
 
 
 def test_a_pipeline_run() -> None:

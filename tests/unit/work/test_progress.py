@@ -166,7 +166,7 @@ def test_logs_without_a_link_or_a_profile() -> None:
     """On AKS the query stands alone; without a profile, the command does that has one."""
     look = look_at(job(conditions=(condition("Failed", message="It was."),), failed=1), exited("a", 2))
     assert "Logs, by this query:" in _end(look, DEV_AKS).splitlines()
-    again = command_line("logs", "--namespace", "vision", "--job", "train")
+    again = command_line("logs", "-n", "vision", "--job", "train")
     assert _end(look).splitlines() == [
         "Job train failed after 2 min 5 s: It was.",
         "  pod train-a: exit code 2",
