@@ -536,9 +536,7 @@ def safer_cluster() -> Document:
         },
         addonsConfig={"networkPolicyConfig": {"disabled": None}, "horizontalPodAutoscaling": {}},
         binaryAuthorization={"evaluationMode": "PROJECT_SINGLETON_POLICY_ENFORCE"},
-        maintenancePolicy={
-            "window": {"recurringWindow": window, "maintenanceExclusions": {"minor": _until_end_of_support()}}
-        },
+        maintenancePolicy={"window": {"recurringWindow": window}},
         networkPolicy={"enabled": True, "provider": "CALICO"},
         notificationConfig={"pubsub": {"enabled": True, "topic": f"projects/{_PROJECT}/topics/updates"}},
         releaseChannel=None,

@@ -60,7 +60,6 @@ _SKIPPED: Final = {
         loggingService monitoringService masterAuth.clusterCaCertificate
         controlPlaneEndpointsConfig.dnsEndpointConfig.endpoint
         privateClusterConfig.privateEndpoint privateClusterConfig.publicEndpoint
-        maintenancePolicy.window.maintenanceExclusions.minor.endTime
         maintenancePolicy.window.maintenanceExclusions.no-minor-or-node-upgrades-indefinite.endTime
         maintenancePolicy.resourceVersion maintenancePolicy.window.dailyMaintenanceWindow.duration
         autoscaling.autoprovisioningNodePoolDefaults.diskType
