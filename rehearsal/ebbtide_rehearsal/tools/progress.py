@@ -1,5 +1,6 @@
 """Build progress: a live line on a terminal, plain lines in a log."""
 
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import assert_never
@@ -16,10 +17,11 @@ def narration(console: Console) -> Generator[OnStep]:
     """Return a callback for the steps of `ensure`.
 
     Args:
-        console: the output; a terminal gets a live line, anything else a line for each start and end.
+        console: the output; a terminal gets a live line, anything else a line for each start and end, and for
+            each minute of a build.
     """
     if not console.is_terminal:
-        yield lambda step: _plain(console, step)
+        yield _Log(console)
         return
     with Progress(
         SpinnerColumn(),
@@ -71,21 +73,36 @@ class _Live:
             self._progress.remove_task(self._tasks.pop(name))
 
 
-def _plain(console: Console, step: Step) -> None:
-    match step:
-        case Waiting():
-            line = _waiting(step)
-        case Started():
-            line = _started(step)
-        case Finished():
-            line = _finished(step)
-        case NotDownloaded():
-            line = _not_downloaded(step)
-        case Worked():
-            return
-        case _:
-            assert_never(step)
-    console.print(line, markup=False, highlight=False, soft_wrap=True)
+class _Log:
+    """Lines of a log: without one a minute, a build on a busy machine would look as if it had stopped."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._begun: dict[str, float] = {}
+        self._minutes: dict[str, int] = {}
+
+    def __call__(self, step: Step) -> None:
+        match step:
+            case Waiting():
+                line = _waiting(step)
+            case Started():
+                self._begun[step.name] = time.monotonic()
+                line = _started(step)
+            case Worked() if step.name in self._begun:
+                seconds = time.monotonic() - self._begun[step.name]
+                if seconds // 60 <= self._minutes.get(step.name, 0):
+                    return
+                self._minutes[step.name] = int(seconds // 60)
+                line = f"{step.name}: building for {durations.elapsed(seconds)}, now {step.line}"
+            case Worked():
+                return
+            case Finished():
+                line = _finished(step)
+            case NotDownloaded():
+                line = _not_downloaded(step)
+            case _:
+                assert_never(step)
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _waiting(step: Waiting) -> str:

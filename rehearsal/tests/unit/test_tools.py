@@ -227,6 +227,20 @@ def test_a_log_gets_a_line_for_each_start_and_end() -> None:
     ]
 
 
+def test_a_log_shows_that_a_long_build_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log has a line a minute of a build, with what Go compiles."""
+    times = iter([0.0, 30.0, 61.0, 90.0, 125.0])
+    monkeypatch.setattr("ebbtide_rehearsal.tools.progress.time.monotonic", lambda: next(times))
+    file = StringIO()
+    with narration(Console(file=file, width=60)) as say:
+        for step in (Started("kueue", 1, 1, 2), *(Worked("kueue", f"package-{n}") for n in range(4))):
+            say(step)
+    assert file.getvalue().splitlines()[1:] == [
+        "kueue: building for 1 min 1 s, now package-1",
+        "kueue: building for 2 min 5 s, now package-3",
+    ]
+
+
 @pytest.mark.parametrize("line", ["kwok, kueue: ready after 2 min 5 s", "kube-scheduler: ready after 7 s"])
 def test_a_terminal_keeps_what_is_done(line: str) -> None:
     """Above the line that moves."""
