@@ -4,7 +4,7 @@ Sources: Azure/acr, docs/AAD-OAuth.md; Azure SDK for Python, azure-containerregi
 """
 
 import logging
-from typing import Final
+from typing import Any, Final
 
 import requests
 from azure.core.credentials import TokenCredential
@@ -40,8 +40,12 @@ def azure_login(host: str, credential: TokenCredential | None = None) -> tuple[s
         address = f"https://{host}/oauth2/exchange"
         response = requests.post(address, data=form, timeout=_TIMEOUT, stream=True, allow_redirects=False)
         read_body(response, host)
-        document = document_of(response) if response.ok else {}
-        refresh_token = document.get("refresh_token") if isinstance(document, dict) else ""
+        document: Any = document_of(response) if response.ok else None
+        match document:
+            case {"refresh_token": str(refresh_token)}:
+                pass
+            case _:
+                refresh_token = ""
     except requests.RequestException as error:
         raise CloudApiError(
             f"{host} does not answer ({type(error).__name__}). Check that the registry exists, and the "
@@ -52,4 +56,4 @@ def azure_login(host: str, credential: TokenCredential | None = None) -> tuple[s
             f"{host} refuses the login of your Azure account with status {response.status_code}. Check that "
             "`az account show` has the registry's tenant."
         )
-    return _USER, str(refresh_token)
+    return _USER, refresh_token

@@ -54,7 +54,7 @@ class AzureMetrics:
             advice = {403: "Ask its owner for the role Reader.", 404: "Run `ebbtide up` again."}
             version = {"api-version": _WORKSPACE_VERSION}
             document = get_json(session, f"{self.endpoint}{self.workspace}", version, advice)
-        address = document["properties"]["metrics"]["prometheusQueryEndpoint"]
+        address = str(document["properties"]["metrics"]["prometheusQueryEndpoint"])
         if not str(urlsplit(address).hostname).endswith(_HOSTS):
             address = of_host(address, self.endpoint)
         with azure_session(self.credential, _SCOPE) as session:

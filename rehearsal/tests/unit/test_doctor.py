@@ -160,7 +160,7 @@ def test_a_trouble_is_found(
     status, found = _found(stack)
     assert status == 1
     assert [(finding["check"], finding["message"]) for finding in found["problem"]] == [(check, message)]
-    assert found["problem"][0]["fix"].endswith(fix)
+    assert fix in found["problem"][0]["fix"]
 
 
 @pytest.mark.parametrize(("stack", "account"), [("dev", PROJECT), ("dev-aks", SUBSCRIPTION)])
