@@ -134,6 +134,7 @@ pin: $(VENV)/.dev ## Move a pin, and write what follows from it: NAME=kueue VERS
 	$(BIN)/python -m tests.examples.test_golden
 	$(BIN)/python -m tests.contract.test_what_changes
 	$(BIN)/python -m docs.generate
+	@$(BIN)/python -m rehearsal.pins $(NAME)
 
 prices: $(VENV)/.dev ## Bring the price table up to date from maintained lists, and write what follows from it.
 	mkdir -p dist

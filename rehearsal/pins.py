@@ -1,5 +1,6 @@
-"""The pinned versions: `python -m rehearsal.pins` compares them with the newest published ones, and
-`python -m rehearsal.pins NAME VERSION` moves one, with what it determines, as the first step of `make pin`.
+"""The pinned versions: `python -m rehearsal.pins` compares them with the newest published ones, `python -m
+rehearsal.pins NAME VERSION` moves one, with what it determines, as the first step of `make pin`, and `python
+-m rehearsal.pins NAME` lists what is left to do by hand, as its last one.
 
 Go modules are looked up in the first proxy of `GOPROXY`, Python packages in PyPI, tags on GitHub. Renovate
 watches the same packages weekly, and images and charts besides (`renovate.json`). The exit status is 1 if a
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from ebbtide.declaration.catalog.versions import PINS, Pin
@@ -25,6 +26,14 @@ from ebbtide_rehearsal.tools.table import all_items
 _ROOT: Final = Path(__file__).parent.parent
 VERSIONS: Final = _ROOT / "ebbtide/declaration/catalog/versions.py"
 
+_SEARCHED: Final = (
+    ".",
+    *(
+        f":!{path}"
+        for path in ("CHANGELOG.md", "*.sum", "*package-lock.json", "tests/examples/golden", "*/released/*")
+    ),
+)
+"""Files that may have a pin's version: not the history, nor what is written from elsewhere."""
 _RELEASE: Final = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
 _TIMEOUT: Final = 20.0
 
@@ -102,18 +111,24 @@ def behind(pins: Mapping[str, Pin], read: Callable[[str], str]) -> Iterator[Behi
             yield Behind(name, pin.version, newest and newest.removeprefix("v"), "no release is listed")
 
 
-def _read(address: str) -> str:
+def read(request: str | Request, header: str = "") -> str:
+    """Return the text at an address, or a header of the answer; an error names the address."""
+    address = request if isinstance(request, str) else request.full_url
     try:
-        with urlopen(address, timeout=_TIMEOUT) as answer:  # noqa: S310 - the addresses above
-            return answer.read().decode()
+        with urlopen(request, timeout=_TIMEOUT) as answer:  # noqa: S310 - the addresses of this module
+            return answer.headers[header] if header else answer.read().decode()
     except HTTPError as error:
         error.close()  # It is an open answer, of which Python 3.14 warns.
-        raise
+        raise OSError(f"{address}: {error}") from None
+    except URLError as error:
+        raise OSError(f"{address}: {error.reason}") from None
+    except OSError as error:
+        raise OSError(f"{address}: {error}") from None
 
 
 def report(pins: Mapping[str, Pin]) -> int:
     """Print the pins that are behind or could not be looked up; return the number of those behind."""
-    found = list(behind(pins, _read))
+    found = list(behind(pins, read))
     for item in found:
         if item.newest is None:
             sys.stdout.write(f"{item.name} {item.pinned}: unknown ({item.problem})\n")
@@ -124,16 +139,38 @@ def report(pins: Mapping[str, Pin]) -> int:
     return late
 
 
-def _released(pin: Pin, version: str, read: Callable[[str], str]) -> str:
-    """Return the day on which a Go module's version was tagged; raises `OSError` if there is none."""
-    _, _, package = pin.package.partition(":")
-    return json.loads(read(f"{_proxy()}/{_module(package)}/@v/v{version}.info"))["Time"][:10]
+def _tag(repository: str, tag: str, read: Callable[[str], str]) -> tuple[str, str]:
+    """Return the day and the hash of the commit of a tag on GitHub."""
+    found = json.loads(read(f"https://api.github.com/repos/{repository}/commits/{tag}"))
+    return found["commit"]["committer"]["date"][:10], found["sha"]
 
 
-def _commit(pin: Pin, version: str, read: Callable[[str], str]) -> str:
-    repository = "/".join(pin.package.partition(":")[2].removeprefix("github.com/").split("/")[:2])
-    tag = f"v{version}" if pin.package.startswith("go:") else version
-    return json.loads(read(f"https://api.github.com/repos/{repository}/commits/{tag}"))["sha"]
+def released(pin: Pin, version: str, read: Callable[[str], str]) -> tuple[str, str]:
+    """Return the day of a release, and the commit of its tag if the pin has one.
+
+    A proxy has the hash of the module's origin (go.dev/ref/mod, `$module/@v/$version.info`); GitHub is asked
+    for it if it has not.
+
+    Raises:
+        OSError: there is no such version, or its host cannot be reached.
+        ValueError: versions of the pin's package are not looked up here.
+    """
+    datasource, _, package = pin.package.partition(":")
+    if datasource == "go":
+        info = json.loads(read(f"{_proxy()}/{_module(package)}/@v/v{version}.info"))
+        commit = info.get("Origin", {}).get("Hash", "")
+        if pin.commit and not commit:
+            repository = "/".join(package.removeprefix("github.com/").split("/")[:2])
+            _, commit = _tag(repository, f"v{version}", read)
+        return info["Time"][:10], pin.commit and commit
+    if datasource == "github-tags":
+        return _tag(package, version, read)
+    if datasource == "pypi":
+        files = json.loads(read(f"https://pypi.org/pypi/{package}/{version}/json"))["urls"]
+        return files[0]["upload_time"][:10], ""
+    raise ValueError(
+        "its releases are not looked up; write version, date and source into the catalog by hand"
+    )
 
 
 def _digest(pin: Pin, version: str) -> str:
@@ -144,8 +181,7 @@ def _digest(pin: Pin, version: str) -> str:
         headers={"Accept": "application/vnd.oci.image.manifest.v1+json"},
         method="HEAD",
     )
-    with urlopen(request, timeout=_TIMEOUT) as answer:  # noqa: S310 - https
-        return answer.headers["Docker-Content-Digest"]
+    return read(request, "Docker-Content-Digest")
 
 
 def moved(text: str, name: str, old: Pin, new: Pin) -> str:
@@ -159,23 +195,25 @@ def moved(text: str, name: str, old: Pin, new: Pin) -> str:
 
 
 def move(name: str, version: str, digest: str = "") -> None:
-    """Move a pin of a Go module to another version: its date, digest and commit, go.mod and go.sum.
+    """Move a pin to another version: its date, digest and commit, go.mod and go.sum.
 
     Args:
         version: the new version, as the pin has it.
         digest: the digest of its chart; by default the one in its registry.
 
     Raises:
-        OSError: there is no such version, or the registry or GitHub cannot be reached.
+        OSError: there is no such version, or its host or the registry cannot be reached.
+        ValueError: versions of the pin's package are not looked up here.
         subprocess.CalledProcessError: Go could not resolve the module.
     """
     old = PINS[name]
     package = old.package.removeprefix("go:")
+    day, commit = released(old, version.removeprefix("v"), read)
     new = replace(
         old,
         version=version,
-        as_of=_released(old, version.removeprefix("v"), _read),
-        commit=_commit(old, version, _read) if old.commit else "",
+        as_of=day,
+        commit=commit,
         digest=(digest or _digest(old, version)) if old.digest else "",
     )
     tools = [item for item in all_items().values() if isinstance(item, Tool)]
@@ -188,14 +226,51 @@ def move(name: str, version: str, digest: str = "") -> None:
     VERSIONS.write_text(moved(VERSIONS.read_text(), name, old, new))
 
 
+def left(name: str, old: str) -> Iterator[str]:
+    """Yield what the move of a pin leaves to do by hand: the steps, and each file that has the old version.
+
+    Args:
+        old: the version before the move.
+    """
+    yield f"{name} is {PINS[name].version}. Left to do by hand (CONTRIBUTING.md, Update a pin):"
+    yield f"- read the release notes since {old}: renamed fields, requests of pods, ports, minimum versions;"
+    yield "- read again each line with the old version (other projects may have the same one), and fix it:"
+    number = re.escape(old.removeprefix("v"))
+    found = _git("grep", "-nE", "-e", rf"(^|[^0-9.]){number}($|[^0-9.]|\.($|[^0-9]))", "--", *_SEARCHED)
+    lines: dict[str, list[str]] = {}
+    for line in found.splitlines():
+        file, number, _ = line.split(":", 2)
+        lines.setdefault(file, []).append(number)
+    for file, numbers in lines.items():
+        yield f"    {file}: {', '.join(numbers)}"
+    yield "- the row of docs/pins.csv, if the pin has reached its release;"
+    yield f"- make test, and make rehearse ARGS='-k {name}'."
+
+
+def _git(*arguments: str) -> str:
+    """Return the output of git in the checkout; empty if it finds nothing."""
+    return subprocess.run(["git", *arguments], cwd=_ROOT, capture_output=True, text=True, check=False).stdout  # noqa: S603, S607
+
+
 def main(arguments: list[str]) -> int:
-    """Compare the pins, or move the one of the arguments; return the exit status."""
+    """Compare the pins, move the one of the arguments, or list what its move has left; return the exit
+    status."""
     if not arguments:
         return 1 if report(PINS) else 0
+    name, *version = arguments
+    if name not in PINS:
+        sys.stderr.write(f"There is no pin {name}. Write one of {', '.join(PINS)}.\n")
+        return 2
+    if not version:
+        committed = _git("show", f"HEAD:{VERSIONS.relative_to(_ROOT)}")
+        before = re.search(rf'"{name}": Pin\(\s*"([^"]+)"', committed)
+        if before and before[1] != PINS[name].version:
+            sys.stdout.writelines(f"{line}\n" for line in left(name, before[1]))
+        return 0
     try:
-        move(*arguments)
-    except (OSError, subprocess.CalledProcessError) as error:
-        sys.stderr.write(f"{arguments[0]} stays at {PINS[arguments[0]].version}: {error}\n")
+        move(name, *version)
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
+        sys.stderr.write(f"{name} stays at {PINS[name].version}: {error}\n")
         return 2
     return 0
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import astuple, replace
@@ -103,13 +104,17 @@ def test_renovate_reads_every_package() -> None:
 @pytest.fixture
 def published(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A module proxy with one module, whose path has an upper-case letter."""
+    info = {"Version": "v0.10.1", "Time": "2026-10-24T08:00:00Z", "Origin": {"Hash": "1" * 40}}
+    files = {
+        "/github.com/!azure/kubelogin/@v/list": "v0.9.0\nv0.10.1\nv0.11.0-rc.1\nv0.10.0\n",
+        "/github.com/!azure/kubelogin/@v/v0.10.1.info": json.dumps(info),
+    }
 
     class Proxy(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            known = self.path == "/github.com/!azure/kubelogin/@v/list"
-            self.send_response(200 if known else 404)
+            self.send_response(200 if self.path in files else 404)
             self.end_headers()
-            self.wfile.write(b"v0.9.0\nv0.10.1\nv0.11.0-rc.1\nv0.10.0\n" if known else b"")
+            self.wfile.write(files.get(self.path, "").encode())
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - of the base class
             """Keep the output of the tests clean."""
@@ -121,6 +126,10 @@ def published(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         server.shutdown()
 
 
+def _proxy() -> str:
+    return os.environ["GOPROXY"].partition(",")[0]
+
+
 def test_the_command_shows_what_is_behind(published: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The newest release counts, pre-releases do not, and a lookup that fails is not an answer."""
     pins = {
@@ -129,9 +138,52 @@ def test_the_command_shows_what_is_behind(published: str, capsys: pytest.Capture
         "gone": Pin("1.0.0", "2026", "a proxy", package="go:example.org/gone"),
         "limit": Pin("1.0.0", "2026", "a document"),
     }
+    gone = f"{_proxy()}/example.org/gone/@v/list: HTTP Error 404: Not Found"
     assert commands.report(pins) == 1
     assert capsys.readouterr().out.splitlines() == [
         "old 0.9.0: 0.10.1 is published",
-        "gone 1.0.0: unknown (HTTP Error 404: Not Found)",
+        f"gone 1.0.0: unknown ({gone})",
         "1 of 3 pins is behind.",
     ]
+
+
+@pytest.mark.parametrize("commit", ["", "0" * 40])
+def test_a_module_is_moved_by_its_proxy_alone(published: str, commit: str) -> None:
+    """The date and the commit of a release are those of the module's origin, and no other host is asked."""
+
+    def read(address: str) -> str:
+        assert address.startswith("http://127.0.0.1:")
+        return commands.read(address)
+
+    pin = Pin("0.9.0", "2026", "a proxy", package=published, commit=commit)
+    assert commands.released(pin, "0.10.1", read) == ("2026-10-24", commit and "1" * 40)
+
+
+@pytest.mark.usefixtures("published")
+def test_a_move_that_fails_names_the_address(capsys: pytest.CaptureFixture[str]) -> None:
+    """A version that is not published is refused with the address at which it was looked up."""
+    assert commands.main(["kubelogin", "99.0.0"]) == 2
+    address = f"{_proxy()}/github.com/!azure/kubelogin/@v/v99.0.0.info"
+    refused = f"kubelogin stays at {PINS['kubelogin'].version}: {address}: HTTP Error 404: Not Found\n"
+    assert capsys.readouterr().err == refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["kueu", "1.0.0"], "There is no pin kueu. "), (["gpu-operator", "v27.0.0"], "gpu-operator stays at ")],
+)
+def test_a_pin_that_cannot_be_moved(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An unknown pin, and one whose package is not looked up, end with a sentence."""
+    assert commands.main(arguments) == 2
+    assert capsys.readouterr().err.startswith(message)
+
+
+def test_a_move_lists_what_is_left() -> None:
+    """Every file that names the version before the move is listed with its lines."""
+    shown = "\n".join(commands.left("trainer", PINS["trainer"].version))
+    for file in ("components/addons/trainer.py", "ebbtide/declaration/catalog/versions.py"):
+        assert re.search(rf"^    {file}: \d+", shown, re.MULTILINE)
+    assert "rehearsal/ebbtide_rehearsal/tools/modules/trainer/go.mod: " in shown
+    assert "CHANGELOG.md" not in shown

@@ -1,17 +1,25 @@
 """The declarations of these tests: two good ones, and edits of them that lie beside this file as data."""
 
 import copy
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import yaml
+from pydantic import BaseModel
 
+from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
+from ebbtide.declaration.model.pool import Pool
+from ebbtide.declaration.model.tenancy import Team
 from ebbtide.values.paths import Key, path_keys
 
 HERE = Path(__file__).parent
+_PARTS: Final[Mapping[str, type[BaseModel]]] = {"Cluster": Cluster, "Pool": Pool, "Team": Team}
 _LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -33,9 +41,21 @@ class Case:
         return self.name.replace(" ", "-")
 
 
+def _derived(match: re.Match[str]) -> str:
+    """The fields of a part of the declaration, or the version or commit of a pin."""
+    what, of = match.groups()
+    if what == "fields":
+        return ", ".join(field.alias or name for name, field in _PARTS[of].model_fields.items())
+    return getattr(PINS[of], what)
+
+
 @cache
 def _read(file: str) -> Any:
-    return yaml.load((HERE / file).read_text(encoding="utf-8"), _LOADER)  # noqa: S506 - it is a safe one
+    """Return a file, with `{fields of Pool}`, `{version of kueue}` and `{commit of katib}` replaced."""
+    text = re.sub(
+        r"\{(fields|version|commit) of ([\w-]+)\}", _derived, (HERE / file).read_text(encoding="utf-8")
+    )
+    return yaml.load(text, _LOADER)  # noqa: S506 - it is a safe one
 
 
 def base(cloud: str) -> Any:

@@ -8,12 +8,13 @@ import yaml
 
 from components.addons.existing import ExistingAddOnError, check
 from components.addons.kueue import configuration
+from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.kueue_settings import CONFIG_KEY, Difference, Installation, differences, installation
 from tests.contract.flips import GKE_EXISTING
 from tests.declarations import Declaration, changed
 
-IMAGE = "registry.k8s.io/kueue/kueue:v0.19.2"
+IMAGE = f"registry.k8s.io/kueue/kueue:v{PINS['kueue'].version}"
 QUEUED = changed(
     GKE_EXISTING,
     queues=[{"name": "cpus", "pools": ["work"], "localQueues": [{"namespace": "default"}]}],
