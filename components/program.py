@@ -154,9 +154,9 @@ def deploy(declaration: Cluster, parent: pulumi.Resource | None = None, provider
     """
     if declaration.adopt is None:
         return _deployed(declaration, parent, providers)
-    from .adoption import adopting  # noqa: PLC0415 - for stacks that adopt alone
+    from .imported import importing  # noqa: PLC0415 - for stacks that adopt alone
 
-    with adopting(project_directory(Path.cwd()) / declaration.adopt):
+    with importing(project_directory(Path.cwd()) / declaration.adopt):
         return _deployed(declaration, parent, providers)
 
 

@@ -20,8 +20,8 @@ from ebbtide.placement.derive import mounts_buckets
 from ..cluster import Labels, exec_kubeconfig, of_pool
 from ..inputs import overridden, overridden_item, without_none
 from .identity import AKS_RBAC_CLUSTER_ADMIN, for_anyone, role_definition
+from .ignored_changes import fingerprint, ignored_while
 from .node_pool import POOLS, pool_inputs
-from .pool_list import fingerprint, ignored_while
 
 _TYPE: Final = "azure-native:containerservice:ManagedCluster"
 

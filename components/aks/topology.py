@@ -18,10 +18,10 @@ from ..inputs import overriding, require_cloud
 from ..node_pools import NEW_NAME, node_pools, replacements
 from .cluster import Cluster, ClusterArgs, MaintenanceSchedules, MaintenanceSchedulesArgs, kubeconfig
 from .identity import Identity, IdentityArgs, Members, MembersArgs
+from .ignored_changes import OUTPUT
 from .monitoring import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs, MetricStore, MetricStoreArgs
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs, without_aliases
-from .pool_list import OUTPUT
 from .reservation import CapacityReservation, CapacityReservationArgs, group_id
 
 

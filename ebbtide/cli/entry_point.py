@@ -30,6 +30,7 @@ from ebbtide.cli.drift import drift
 from ebbtide.cli.extend import extend
 from ebbtide.cli.follow import follow
 from ebbtide.cli.init import init
+from ebbtide.cli.job import job
 from ebbtide.cli.jobs import cancel, jobs, rerun
 from ebbtide.cli.logs import logs
 from ebbtide.cli.machines import machines
@@ -51,7 +52,6 @@ from ebbtide.cli.sweep import sweep
 from ebbtide.cli.trace import trace_export, trace_fetch
 from ebbtide.cli.up import up
 from ebbtide.cli.why import why
-from ebbtide.cli.workloads import job
 from ebbtide.operations.interrupts import is_for_interrupt, keep_interrupts
 from ebbtide.text import command_line
 

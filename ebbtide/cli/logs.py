@@ -8,7 +8,7 @@ import typer
 from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import ExitStatus, console, say
 from ebbtide.cli.follow import Context, available_profile
-from ebbtide.cli.workloads import ProfileSource
+from ebbtide.cli.job import ProfileSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,8 +10,8 @@ import typer
 from ebbtide.cli import follow as follow_command
 from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import ExitStatus, say
+from ebbtide.cli.job import CommandWords, fields_of, with_defaults, with_shared_options
 from ebbtide.cli.options import Command, PreviewFormat
-from ebbtide.cli.workloads import CommandWords, fields_of, with_defaults, with_shared_options
 from ebbtide.text import several
 from ebbtide.values.given_command import given_command
 from ebbtide.work.tasks import CodeIn

@@ -19,9 +19,9 @@ import typer
 from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import ExitStatus, console, say
 from ebbtide.cli.follow import available_profile
+from ebbtide.cli.job import fields_of, with_defaults, with_shared_options
 from ebbtide.cli.kubectl import kubectl_command
 from ebbtide.cli.run import UNRECORDED, Code, CodeInOption, Setup, with_code
-from ebbtide.cli.workloads import fields_of, with_defaults, with_shared_options
 from ebbtide.errors import EbbtideError
 from ebbtide.operations.interrupts import ending_signals
 from ebbtide.text import command_line, printable, several

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ebbtide.cli.run import CodeInOption, Replace, Setup, create
-from ebbtide.cli.workloads import (
+from ebbtide.cli.job import (
     CommandWords,
     Name,
     fields_of,
@@ -15,6 +14,7 @@ from ebbtide.cli.workloads import (
     with_defaults,
     with_shared_options,
 )
+from ebbtide.cli.run import CodeInOption, Replace, Setup, create
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -308,7 +308,7 @@ def _forget_listed_pools(update: Update, adopted: Mapping[str, Resource]) -> Non
     """Remove the pools that AKS lists with its cluster from the cluster's inputs, except the declared one.
 
     The next update sends the declared list again: without the stack's output with the fingerprint of the
-    cluster's inputs, the program does not ignore it (components/aks/pool_list.py).
+    cluster's inputs, the program does not ignore it (components/aks/ignored_changes.py).
     """
     document = update.stack.exported()
     before = list(parts(document["deployment"], "resources"))

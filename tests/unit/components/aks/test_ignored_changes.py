@@ -5,7 +5,7 @@ import asyncio
 import pulumi
 import pytest
 
-from components.aks import pool_list
+from components.aks import ignored_changes
 
 EMPTY = "invoke of pulumi:pulumi:readStackOutputs failed: failed to load checkpoint: EOF"
 
@@ -15,7 +15,7 @@ def stack(monkeypatch: pytest.MonkeyPatch) -> None:
     """Name the program's stack."""
     for name in ("organization", "project", "stack"):
         monkeypatch.setattr(pulumi, f"get_{name}", lambda name=name: name)
-    monkeypatch.setattr(pool_list, "_PAUSE", 0.0)
+    monkeypatch.setattr(ignored_changes, "_PAUSE", 0.0)
 
 
 def _answer(
@@ -32,7 +32,7 @@ def _answer(
             raise answer
         return answer
 
-    monkeypatch.setattr(pool_list, "invoke_async", invoke)
+    monkeypatch.setattr(ignored_changes, "invoke_async", invoke)
     return read
 
 
@@ -40,7 +40,7 @@ def test_a_state_that_is_being_written_is_read_again(monkeypatch: pytest.MonkeyP
     """The engine may write the state to a file at the same time: the read is repeated."""
     written = {"outputs": {"aksClusterInputs": "abc"}}
     read = _answer(monkeypatch, Exception(EMPTY), Exception(EMPTY), written)
-    assert asyncio.run(pool_list.deployed()) == "abc"
+    assert asyncio.run(ignored_changes.deployed()) == "abc"
     assert read == ["organization/project/stack"] * 3
 
 
@@ -50,7 +50,7 @@ def test_a_stack_without_the_output(
 ) -> None:
     """There is no fingerprint before the first successful deployment."""
     _answer(monkeypatch, answer)
-    assert asyncio.run(pool_list.deployed()) is None
+    assert asyncio.run(ignored_changes.deployed()) is None
 
 
 @pytest.mark.parametrize(("error", "reads"), [("access denied", 1), (EMPTY, 51)])
@@ -58,5 +58,5 @@ def test_another_error_ends_the_program(monkeypatch: pytest.MonkeyPatch, error: 
     """Another error is not retried, and a state that stays unreadable is reported."""
     read = _answer(monkeypatch, *[Exception(error)] * 60)
     with pytest.raises(Exception, match=error):
-        asyncio.run(pool_list.deployed())
+        asyncio.run(ignored_changes.deployed())
     assert len(read) == reads

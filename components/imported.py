@@ -26,7 +26,7 @@ _KUBERNETES: Final = "kubernetes:"
 
 
 @contextmanager
-def adopting(file: Path) -> Generator[None]:
+def importing(file: Path) -> Generator[None]:
     """Import the resources of a file that are created in this context.
 
     In a run with `ebbtide:importOnly`, they have the inputs that were read, whatever the program declares.
