@@ -83,9 +83,9 @@ _PINS: Final = """\
 Reference, from the code. For operators: which versions are installed, and what do newer ones fix?
 
 Ebbtide installs pinned versions, with which it was tested. Newer releases that are known, and the fixes that
-the pinned ones lack, are in the table; `python -m rehearsal.pins` looks up the releases of today, and
-Renovate opens a pull request for them weekly (`renovate.json`). A pin moves once the release can be built and
-rehearsed.
+the pinned ones lack, are in the table; `.venv/bin/python -m rehearsal.pins` looks up the releases of today,
+and Renovate opens a pull request for them weekly (`renovate.json`). A pin moves once the release can be built
+and rehearsed.
 
 You can move ahead of a pin: `addons: {kueue: {version: 0.19.14, digest: "sha256:…"}}` installs a newer
 release, with a warning, since nothing of Ebbtide was tested with it. `digest` is that of the chart, for
