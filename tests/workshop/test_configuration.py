@@ -32,8 +32,8 @@ def _readers(paths: Iterable[Path], *names: str) -> list[str]:
 
 def test_configuration_has_one_reader() -> None:
     """Only `components/program.py` reads `pulumi.Config`; what commands add for a run is read in
-    `components/adoption.py` and `components/node_pools.py`."""
-    of_commands = ["components/adoption.py", "components/node_pools.py"]
+    `components/imported.py` and `components/node_pools.py`."""
+    of_commands = ["components/imported.py", "components/node_pools.py"]
     assert _readers(_PROGRAM, "Config", "get_all_config") == [*of_commands, relative(_READER)]
 
 
