@@ -15,7 +15,8 @@ from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.declaration.model.site import Site
-from ebbtide.declaration.model.tenancy import Team
+from ebbtide.declaration.model.tenancy import Team, is_object_id
+from ebbtide.text import and_list
 
 
 class Severity(StrEnum):
@@ -110,6 +111,20 @@ def pools_of(cluster: Cluster) -> Iterator[PoolIn]:
     """Yield every pool of a declaration with its path."""
     for index, (pool, resolved) in enumerate(zip(cluster.pools, cluster.resolved_pools, strict=True)):
         yield PoolIn(pool, resolved, f"pools[{index}]")
+
+
+def user_names(members: Iterable[tuple[str, str | None]], consequence: str, fix: str) -> Iterator[Fault]:
+    """Yield one fault for all members (paths and names) to whom Azure assigns no roles; none without any."""
+    named = [(path, member) for path, member in members if member is not None and not is_object_id(member)]
+    if named:
+        names = list(dict.fromkeys(member for _, member in named))
+        are, users = ("is a user name", "user") if len(names) == 1 else ("are user names", "users")
+        yield Fault(
+            named[0][0],
+            f"Azure role assignments need an object id, and {and_list(names)} {are}.",
+            f"The {users} {consequence}",
+            f"Write the object id of a group of the {users}{fix}.",
+        )
 
 
 def confined_teams(cluster: Cluster, pools: AbstractSet[str]) -> Iterator[tuple[str, Team, list[str]]]:

@@ -18,8 +18,10 @@ from ebbtide.declaration.model.rules.rule import (
     dollars,
     pools_of,
     service_name,
+    user_names,
 )
-from ebbtide.declaration.model.tenancy import Registry, Team, is_object_id
+from ebbtide.declaration.model.tenancy import Registry, Team
+from ebbtide.text import and_list
 from ebbtide.values.paths import value_at
 
 # Cloud KMS v1 API discovery: keyRingId, cryptoKeyId (2026).
@@ -370,15 +372,12 @@ def _without_members(cluster: Cluster) -> Iterator[Fault]:
     Severity.WARNED,
 )
 def _user_names(cluster: Cluster) -> Iterator[Fault]:
-    for path, team, _ in _registries(cluster):
-        for index, member in enumerate(team.members):
-            if not is_object_id(member):
-                yield Fault(
-                    f"{path}.members[{index}]",
-                    f"Azure role assignments need an object id, and {member} is a user name.",
-                    "The user cannot push images to the team's registry.",
-                    "Write the object id of a group of the user.",
-                )
+    members = (
+        (f"{path}.members[{index}]", member)
+        for path, team, _ in _registries(cluster)
+        for index, member in enumerate(team.members)
+    )
+    yield from user_names(members, "cannot push images to the team's registry.", "")
 
 
 @cluster_rule("registry pull by default account", _PULLS, CloudKind.GKE, Severity.WARNED)
@@ -406,11 +405,14 @@ def _default_account(cluster: Cluster) -> Iterator[Fault]:
 )
 def _bills_while_empty(cluster: Cluster) -> Iterator[Fault]:
     tier = _tier(cluster)
-    costs = f"{tier} tier costs about {_USD_PER_DAY.get(tier, _USD_PER_DAY[_BASIC])}"
-    for path, _, _ in _registries(cluster):
+    costs = f"costs about {_USD_PER_DAY.get(tier, _USD_PER_DAY[_BASIC])} USD a day, even while empty"
+    registries = [(path, team.name) for path, team, _ in _registries(cluster)]
+    if registries:
+        teams = and_list(name for _, name in registries)
+        of = f": {teams} have one each" if len(registries) > 1 else ""
         yield Fault(
-            f"{path}.registry",
-            f"A container registry of the {costs} USD a day, even while empty.",
+            f"{registries[0][0]}.registry",
+            f"A container registry of the {tier} tier {costs}{of}.",
             "The idle cluster would cost that much more.",
             "Declare a registry for only one team, if the others can use its images.",
         )

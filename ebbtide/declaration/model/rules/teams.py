@@ -7,12 +7,11 @@ from ebbtide.declaration.model.cloud import Aks
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster, pod_security_of, system_owner
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.rules.names import namespace_path, written
-from ebbtide.declaration.model.rules.rule import KUEUE, Severity, cluster_rule, one_of
+from ebbtide.declaration.model.rules.rule import KUEUE, Severity, cluster_rule, one_of, user_names
 from ebbtide.declaration.model.tenancy import (
     LocalQueue,
     Team,
     groups_domain,
-    is_object_id,
     name_of,
     principal,
 )
@@ -361,15 +360,12 @@ def _one_domain(cluster: Cluster) -> Iterator[Fault]:
     Severity.WARNED,
 )
 def _only_inside(cluster: Cluster) -> Iterator[Fault]:
-    for path, member in written(cluster, "teams[*].members[*]"):
-        if member is not None and not is_object_id(member) and cluster.cloud.existing is None:
-            yield Fault(
-                path,
-                f"Azure role assignments need an object id, and {member} is a user name.",
-                "The user has access to the namespace, but az aks get-credentials is denied.",
-                "Write the object id of a group of the user, or give the user the stack's kubeconfig, "
-                "which contains no credentials.",
-            )
+    if cluster.cloud.existing is None:
+        yield from user_names(
+            written(cluster, "teams[*].members[*]"),
+            "can use the namespace, but az aks get-credentials is denied.",
+            ", or hand out the stack's kubeconfig, which contains no credentials",
+        )
 
 
 @cluster_rule(
