@@ -66,6 +66,7 @@ _ZONE = re.compile(
 )
 
 
+_WITH_ADDRESS = {"loadBalancer": "AKS's load balancer", "managedNATGateway": "AKS's NAT gateway"}
 _ZONE_WORDS = ("system", "none")
 _DOMAIN, _GOVERNMENT_DOMAIN = "azmk8s.io", "cx.aks.containerservice.azure.us"
 _RANGES_OF_INTEGRATION = 2000
@@ -176,6 +177,26 @@ def _outside(cluster: Cluster) -> Iterator[Fault]:
         "kubectl fail.",
         f"Run them, and CI, on a machine in that network {connected}, such as a self-hosted runner.",
     )
+
+
+@cluster_rule(
+    "public egress of a private cluster",
+    "azure-aks-docs egress-outboundtype.md (2026-08-05)",
+    CloudKind.AKS,
+    Severity.WARNED,
+)
+def _public_egress(cluster: Cluster) -> Iterator[Fault]:
+    if not cluster.cloud.access.private or cluster.cloud.existing is not None:
+        return
+    outbound = value_at(cluster.cloud.overrides, "networkProfile.outboundType") or "loadBalancer"
+    if outbound in _WITH_ADDRESS:
+        yield Fault(
+            "cloud.access.private",
+            f"The nodes reach the internet through a public address: that of {_WITH_ADDRESS[outbound]}.",
+            "A policy that denies public addresses refuses the cluster.",
+            "If there is one, write overrides: {networkProfile: {outboundType: userDefinedRouting}}, and "
+            "under network.subnet a subnet whose route table leads to a firewall.",
+        )
 
 
 @cluster_rule(
