@@ -107,7 +107,9 @@ def _registry(name: str, team: Team, declaration: Declaration, cloud: Aks, topol
         return
     args = RegistryArgs(
         name=registry_name(declaration, team),
-        group_name=f"{declaration.name}-{team.stored_as}-images-kept",
+        group_name=f"{declaration.name}-{team.stored_as}-images-kept"
+        if cloud.create_resource_group
+        else None,
         subscription=cloud.subscription,
         resource_group=topology.resource_group,
         location=cloud.location,
@@ -134,6 +136,7 @@ def team_resources(topology: Topology, declaration: Declaration, cloud: Aks) -> 
             issuer=_issuer(declaration, topology),
             subnet=topology.own_subnet,
             keep=not declaration.is_ephemeral,
+            group_name=f"{declaration.name}-{team.stored_as}-kept" if cloud.create_resource_group else None,
             keys=cloud.keys,
             resources=cloud.resources,
             labels=of_team(topology.labels, team.name),
@@ -161,6 +164,7 @@ class TenantArgs:
         subnet: resource id of the only subnet that reaches file shares; None for an existing network, whose
             subnets may lack the required service endpoint.
         keep: default of whether a bucket remains when the stack is destroyed.
+        group_name: name of the resource group of a bucket that is kept; None for `resource_group`.
         keys: the declared keys; those of other data than buckets are ignored.
         resources: the declared overrides, of which some create a resource for each bucket.
     """
@@ -174,6 +178,7 @@ class TenantArgs:
     issuer: pulumi.Input[str]
     subnet: pulumi.Input[str] | None = None
     keep: bool
+    group_name: str | None
     keys: AksKeys = field(default_factory=AksKeys)
     resources: AksResources = field(default_factory=AksResources)
     labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
@@ -256,14 +261,12 @@ def _let_in(name: str, args: TenantArgs, account: pulumi.Input[str], role: str, 
 def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.StorageAccount:
     """Create a private storage account with one container; keys are disabled, so access requires an identity.
 
-    One that is kept has a separate resource group, which is also kept: deleting the cluster's group deletes
-    all of its contents, including resources that Pulumi retains. Source: Azure Resource Manager docs, delete
-    resource groups (2026).
+    Key and bucket are in the group that `_group` returns.
     """
     declared = args.team.bucket.keep if args.team.bucket else None
     keep = args.keep if declared is None else declared
     opts = pulumi.ResourceOptions(parent=parent, retain_on_delete=keep)
-    group = _group_that_stays(name, args, opts) if keep else args.resource_group
+    group = _group(name, args, opts, keep=keep)
     called = f"{args.cluster}-{args.team.stored_as}-bucket-key"
     vault_key = _vault_key(f"{name}-bucket-key", called, args.keys.buckets, group, args, keep, parent)
     account = storage.StorageAccount(
@@ -354,10 +357,18 @@ def _encrypted_with(key: VaultKey) -> storage.EncryptionArgsDict:
     }
 
 
-def _group_that_stays(name: str, args: TenantArgs, opts: pulumi.ResourceOptions) -> pulumi.Output[str]:
+def _group(
+    name: str, args: "TenantArgs | RegistryArgs", opts: pulumi.ResourceOptions, *, keep: bool
+) -> pulumi.Input[str]:
+    """Return the resource group of stored data. What is kept has a separate one, which is also kept, unless
+    the cluster's is: deleting a group deletes all of its contents, including resources that Pulumi retains.
+    Source: Azure Resource Manager docs, delete resource groups (2026).
+    """
+    if not keep or args.group_name is None:
+        return args.resource_group
     return resources.ResourceGroup(
         f"{name}-kept",
-        resource_group_name=fitting(f"{args.cluster}-{args.team.stored_as}-kept", RESOURCE_GROUP),
+        resource_group_name=fitting(args.group_name, RESOURCE_GROUP),
         location=args.location,
         tags=dict(args.labels),
         opts=opts,
@@ -470,9 +481,9 @@ class RegistryArgs:
     """Arguments of `Registry`.
 
     Attributes:
-        group_name: name of the resource group of a registry that is kept.
+        group_name: name of the resource group of a registry that is kept; None for `resource_group`.
         subscription: subscription id, part of the ids of role definitions.
-        resource_group: name of the cluster's resource group, for a registry that is deleted with the stack.
+        resource_group: name of the cluster's resource group.
         keep: whether it remains when the stack is destroyed.
         members: declared members, who may push.
         kubelet: object id of the identity with which nodes pull images.
@@ -480,7 +491,7 @@ class RegistryArgs:
     """
 
     name: str
-    group_name: str
+    group_name: str | None
     subscription: str
     resource_group: pulumi.Input[str]
     location: str
@@ -494,9 +505,8 @@ class RegistryArgs:
 class Registry(pulumi.ComponentResource):
     """A container registry without an admin account; its grants are limited to the registry.
 
-    A registry that is kept has a separate resource group, like a bucket that is kept: deleting the cluster's
-    group deletes its contents. Azure assigns roles only to object ids: a member declared by user name cannot
-    push. Sources: azure-container-registry docs, container-registry-skus and
+    Its resource group is that of `_group`. Azure assigns roles only to object ids: a member declared by user
+    name cannot push. Sources: azure-container-registry docs, container-registry-skus and
     container-registry-rbac-built-in-roles-overview (2026); azure-aks-docs,
     cluster-container-registry-integration (2026).
     """
@@ -506,15 +516,7 @@ class Registry(pulumi.ComponentResource):
         inputs = registry_inputs(args.keys.registries)
         super().__init__("ebbtide:aks:Registry", name, inputs, fixed)
         stays = pulumi.ResourceOptions(parent=self, retain_on_delete=args.keep)
-        group = args.resource_group
-        if args.keep:
-            group = resources.ResourceGroup(
-                f"{name}-kept",
-                resource_group_name=fitting(args.group_name, RESOURCE_GROUP),
-                location=args.location,
-                tags=dict(args.labels),
-                opts=stays,
-            ).name
+        group = _group(name, args, stays, keep=args.keep)
         key, called = args.keys.registries, f"{args.name}-key"
         vault_key = _vault_key(f"{name}-key", called, key, group, args, args.keep, self)
         encrypted: dict[str, Any] = {"sku": {"name": "Basic"}}

@@ -137,6 +137,19 @@ def test_what_stays(cloud: str, keep: Any, lifetime: Any, stays: Any) -> None:
         assert [manifest(item)["resourceGroupName"] for item in kept] == ([group] if stays else [])
 
 
+def test_a_given_resource_group_has_what_is_kept() -> None:
+    """No resource group is created beside one that exists: what is kept is in it."""
+    declaration = declared("aks")
+    declaration["cloud"] = {**declaration["cloud"], "createResourceGroup": False}
+    declaration["teams"][0]["bucket"] = {}
+    recording = synth(declaration)
+    assert not recording.of_type("azure-native:resources:ResourceGroup")
+    for type_ in ("storage:StorageAccount", "containerregistry:Registry"):
+        (resource,) = recording.of_type(f"azure-native:{type_}")
+        assert resource.retain_on_delete
+        assert manifest(resource)["resourceGroupName"] == "train"
+
+
 @pytest.mark.parametrize("cloud", BASES)
 def test_the_profile_has_the_image_prefix(cloud: str) -> None:
     """The name of an image follows from the declaration, and is the name of the registry that is

@@ -293,8 +293,9 @@ class Aks(Declared):
     resource_group: Name | None = None
     """Resource group of the cluster. Default: the cluster's name."""
     create_resource_group: bool = True
-    """`false` for a resource group that exists. It remains when the stack is destroyed, as does everything in
-    it that is not the stack's."""
+    """`false` for a resource group that exists. It remains when the stack is destroyed, as do its buckets and
+    registries that are kept, which otherwise have groups of their own, and everything that is not the
+    stack's."""
     location: AzureRegion
     """Region, such as `eastus`, also as Azure displays it, `East US`. A region that is newer than Ebbtide's
     table is added under `regions`."""

@@ -135,6 +135,7 @@ def test_tenant() -> pulumi.Output[None]:
         resource_group="train",
         location="eastus",
         issuer="https://issuer.example",
+        group_name=None,
         keep=False,
     )
     tenant = aks.Tenant("vision", args)
