@@ -13,7 +13,7 @@ from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.catalog.amounts import Amount, total
 from ebbtide.declaration.catalog.prices import find_price
 from ebbtide.declaration.cloud_kind import CloudKind
-from tests.declarations import GKE, Declaration, changed, pool
+from tests.declarations import AKS, GKE, Declaration, changed, pool
 from tests.repository import ROOT
 from tests.synth import synth, synth_stack
 
@@ -108,6 +108,20 @@ def _added(declaration: Declaration) -> float:
     """Return the difference of a declaration to the base, USD per hour at most."""
     before, after = (_total(synth(text), "maximum").known for text in (GKE, declaration))
     return after - before
+
+
+def test_egress_by_a_route_table_has_no_address() -> None:
+    """With userDefinedRouting no load balancer and no address are created or charged."""
+    subnet = "/subscriptions/s/resourceGroups/r/providers/Microsoft.Network/virtualNetworks/v/subnets/n"
+    routed = copy.deepcopy(AKS)
+    routed["cloud"] |= {
+        "network": {"subnet": subnet},
+        "overrides": {"networkProfile": {"outboundType": "userDefinedRouting"}},
+    }
+    recordings = [synth(declaration) for declaration in (AKS, routed)]
+    items = [{charge.item for charge in _charges(recording)} for recording in recordings]
+    assert items[0] - items[1] == {"load balancer"}
+    assert not [item for item in recordings[1].resources if item.type.startswith("azure-native:network:")]
 
 
 def test_a_larger_maximum_adds_nodes() -> None:
