@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
 import pulumi
 
@@ -114,9 +114,13 @@ def system_placement(declaration: Cluster) -> SystemPlacement:
             [dict(toleration(taint).manifest()) for taint in derived.all_taints],
             priority,
         )
-    if declaration.site.cloud is CloudKind.AKS:
-        return SystemPlacement({MODE: "system"}, [dict(toleration(SYSTEM_ONLY).manifest())], priority)
-    return SystemPlacement({}, [], priority)
+    match declaration.site.cloud:
+        case CloudKind.GKE:
+            return SystemPlacement({}, [], priority)
+        case CloudKind.AKS:
+            return SystemPlacement({MODE: "system"}, [dict(toleration(SYSTEM_ONLY).manifest())], priority)
+        case _:
+            assert_never(declaration.site.cloud)
 
 
 def priority_class(declaration: Cluster) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 GKE runs its own DCGM exporter (`components/gke/cluster.py`).
 """
 
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.declaration.cloud_kind import CloudKind
@@ -46,9 +46,13 @@ def monitors(declaration: Cluster) -> list[Manifest]:
     """Return the objects of `addons.metrics` in the order of their dependencies; empty without it."""
     if declaration.addons.metrics is None:
         return []
-    if declaration.site.cloud is CloudKind.GKE:
-        return _kueue_on_gke() if declaration.has_kueue else []
-    return [*_exporter(declaration), *([_kueue_on_aks()] if declaration.has_kueue else [])]
+    match declaration.site.cloud:
+        case CloudKind.GKE:
+            return _kueue_on_gke() if declaration.has_kueue else []
+        case CloudKind.AKS:
+            return [*_exporter(declaration), *([_kueue_on_aks()] if declaration.has_kueue else [])]
+        case _:
+            assert_never(declaration.site.cloud)
 
 
 def _exporter(declaration: Cluster) -> list[Manifest]:

@@ -12,19 +12,19 @@ gauges of Kueue are maxima, since each replica reports them (kueue 0.19, pkg/met
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, assert_never
 
 from ebbtide.analysis.reading import aks, gke
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.reading.pools import read_accounts
 from ebbtide.analysis.recording.recording import Recording, Resource
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 
 _GKE_MONITOR: Final = "kubernetes:monitoring.googleapis.com/v1:PodMonitoring"
 _AKS_MONITOR: Final = "kubernetes:azmonitoring.coreos.com/v1:"
 _WORKSPACE: Final = "azure-native:monitor:AzureMonitorWorkspace"
 _EXPORTER: Final = f"{_AKS_MONITOR}PodMonitor"
-_KUEUE: Final = {CloudKind.GKE: _GKE_MONITOR, CloudKind.AKS: f"{_AKS_MONITOR}ServiceMonitor"}
+_KUEUE: Final = by_cloud(gke=_GKE_MONITOR, aks=f"{_AKS_MONITOR}ServiceMonitor")
 
 _UTILIZATION: Final = "DCGM_FI_DEV_GPU_UTIL"
 
@@ -70,7 +70,7 @@ def _sources(recording: Recording) -> Iterator[MetricSources]:
 
 
 def _measured(recording: Recording, resource: Resource, cloud: CloudKind, *, exporter: bool) -> MetricSources:
-    read = {CloudKind.GKE: gke.read_cluster, CloudKind.AKS: aks.read_cluster}[cloud](resource)
+    read = by_cloud(gke=gke.read_cluster, aks=aks.read_cluster)[cloud](resource)
     return MetricSources(
         cloud=cloud,
         cluster=read.name,
@@ -83,11 +83,13 @@ def _measured(recording: Recording, resource: Resource, cloud: CloudKind, *, exp
 
 def _store(recording: Recording, cloud: CloudKind) -> str:
     """Return the store of the metrics; empty if it is unknown."""
-    ids = (
-        read_accounts(recording, cloud, {})
-        if cloud is CloudKind.GKE
-        else [str(workspace.id) for workspace in recording.of_type(_WORKSPACE)]
-    )
+    match cloud:
+        case CloudKind.GKE:
+            ids = read_accounts(recording, cloud, {})
+        case CloudKind.AKS:
+            ids = [str(workspace.id) for workspace in recording.of_type(_WORKSPACE)]
+        case _:
+            assert_never(cloud)
     return next(iter(ids), "")
 
 

@@ -8,7 +8,7 @@ azure-aks-docs, quotas-skus-regions (2026), for `cores`.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, assert_never
 
 from ebbtide.clients.clouds.interfaces import QuotaLimit
 from ebbtide.declaration.catalog.gpu_direct import networks_of, vpcs_of
@@ -94,14 +94,17 @@ def _of_pool(pool: ResolvedPool) -> Iterator[tuple[str, str, int]]:
     for name in family_names:
         counted = accelerators if any(word in name for word in _COUNTS_ACCELERATORS) else machine.vcpus
         yield region, name, counted * nodes
-    if pool.site.cloud is CloudKind.AKS:
-        if not shared:
-            yield region, "cores", machine.vcpus * nodes
-        return
-    if accelerator and "GPU" in "".join(family_names):
-        yield GLOBAL, "GPUS_ALL_REGIONS", accelerators * nodes
-    if pool.disk.type in _SSD:
-        yield region, "SSD_TOTAL_GB", (pool.disk.size_gib or 0) * nodes
+    match pool.site.cloud:
+        case CloudKind.GKE:
+            if accelerator and "GPU" in "".join(family_names):
+                yield GLOBAL, "GPUS_ALL_REGIONS", accelerators * nodes
+            if pool.disk.type in _SSD:
+                yield region, "SSD_TOTAL_GB", (pool.disk.size_gib or 0) * nodes
+        case CloudKind.AKS:
+            if not shared:
+                yield region, "cores", machine.vcpus * nodes
+        case _:
+            assert_never(pool.site.cloud)
 
 
 Limits: TypeAlias = Mapping[str, Mapping[str, QuotaLimit]]

@@ -12,7 +12,7 @@ import typer
 
 from ebbtide.cli.consoles import console, say
 from ebbtide.cli.options import ClusterContext, Documents, ExistingCluster, PoolsOnly, ResourceGroup
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 
 if TYPE_CHECKING:
     from ebbtide.declaration.catalog.machine_offers import MachineOffer
@@ -193,7 +193,7 @@ def _answers(
             "to ask on: write them as options. An example: --cloud gke --project acme-ml --machines t4."
         )
     cloud = cloud or _asked("Cloud (gke or aks)", _cloud)
-    word = {CloudKind.GKE: "Google Cloud project", CloudKind.AKS: "Azure subscription id"}[cloud]
+    word = by_cloud(gke="Google Cloud project", aks="Azure subscription id")[cloud]
     account = account or _asked(word, str)
 
     def offers(text: str) -> "list[MachineOffer]":

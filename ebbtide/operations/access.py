@@ -12,7 +12,7 @@ from ebbtide.clients.clouds.interfaces import Account, CloudApiError, ClusterIde
 from ebbtide.clients.kubernetes import Api, ApiError, KubeconfigError, MissingClientError
 from ebbtide.clients.kubernetes.objects import text
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.operations.failures import OperationError
 from ebbtide.operations.state import State
 from ebbtide.placement import Profile, ProfileError
@@ -114,7 +114,7 @@ def _parsed(kubeconfig: Any) -> Mapping[str, Any]:
 
 
 _DENIED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
-LOGINS: Final = {CloudKind.GKE: "gcloud auth application-default login", CloudKind.AKS: "az login"}
+LOGINS: Final = by_cloud(gke="gcloud auth application-default login", aks="az login")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,21 +162,20 @@ def reach(accounts: Iterable[Account]) -> Clouds:
 
 def commands(cluster: ClusterIdentity) -> str:
     """Return a command that lists the disks of a cluster, or on Azure all of its remaining resources."""
-    if cluster.account.cloud is CloudKind.AKS:
-        return (
-            f"az resource list --subscription {cluster.account.id} --resource-group "
-            f"{cluster.node_resource_group} --output table"
-        )
     labels = (
         f"labels.goog-k8s-cluster-name={cluster.name} AND labels.goog-k8s-cluster-location={cluster.location}"
     )
-    return f'gcloud compute disks list --project {cluster.account.id} --filter "{labels}"'
+    return by_cloud(
+        gke=f'gcloud compute disks list --project {cluster.account.id} --filter "{labels}"',
+        aks=f"az resource list --subscription {cluster.account.id} --resource-group "
+        f"{cluster.node_resource_group} --output table",
+    )[cluster.account.cloud]
 
 
-_VARIABLES: Final = {
-    CloudKind.GKE: ("GOOGLE_PROJECT", "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT"),
-    CloudKind.AKS: ("ARM_SUBSCRIPTION_ID",),
-}
+_VARIABLES: Final = by_cloud(
+    gke=("GOOGLE_PROJECT", "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT"),
+    aks=("ARM_SUBSCRIPTION_ID",),
+)
 """Variables that the providers read (pulumi-gcp 10.2, pulumi-azure-native 3.29)."""
 
 

@@ -27,7 +27,7 @@ from ebbtide.clients.clouds.connect import aks_clusters, aks_schedules, gke_clus
 from ebbtide.clients.clouds.interfaces import CloudApiError
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import part, parts, text
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import by_cloud
 from ebbtide.declaration.model.labels_and_taints import AGENT_POOL, NODE_POOL
 from ebbtide.declaration.project.adopt_file import (
     AdoptedResource,
@@ -43,8 +43,8 @@ _OWNER: Final = "ebbtide-owner"
 _EXCEPTIONS: Final = "exceptions"
 _WIDTH: Final = 110
 _AS_ADOPTED: Final = "as it was when the cluster was adopted"
-_CLOUD_FIELDS: Final = {CloudKind.GKE: google.cloud_fields, CloudKind.AKS: azure.cloud_fields}
-_LABELS: Final = {CloudKind.GKE: "resourceLabels", CloudKind.AKS: "tags"}
+_CLOUD_FIELDS: Final = by_cloud(gke=google.cloud_fields, aks=azure.cloud_fields)
+_LABELS: Final = by_cloud(gke="resourceLabels", aks="tags")
 
 
 @dataclass(frozen=True, slots=True)

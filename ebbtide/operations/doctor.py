@@ -20,7 +20,7 @@ from ebbtide.analysis.recording.recording import Recording
 from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.interfaces import Account
 from ebbtide.declaration.catalog.versions import PINS
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.project import yaml_file
 from ebbtide.declaration.providers.needs import Need, needs_of, roles_of, unknown
 from ebbtide.errors import EbbtideError
@@ -53,13 +53,13 @@ class Finding:
 
 _PULUMI: Final = PINS["pulumi"].version
 _PASSPHRASE: Final = ("PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE")
-_PLUGINS: Final[Mapping[CloudKind, tuple[str, str]]] = {
-    CloudKind.GKE: ("gke-gcloud-auth-plugin", "gcloud components install gke-gcloud-auth-plugin"),
-    CloudKind.AKS: ("kubelogin", "az aks install-cli"),
-}
+_PLUGINS: Final[Mapping[CloudKind, tuple[str, str]]] = by_cloud(
+    gke=("gke-gcloud-auth-plugin", "gcloud components install gke-gcloud-auth-plugin"),
+    aks=("kubelogin", "az aks install-cli"),
+)
 """Credential plugins of the clusters' kubeconfigs, with the command that installs them (GKE docs,
 cluster-access-for-kubectl; azure-aks-docs, kubelogin-authentication, 2026)."""
-_PREFIXES: Final = {CloudKind.GKE: "gcp:", CloudKind.AKS: "azure-native:"}
+_PREFIXES: Final = by_cloud(gke="gcp:", aks="azure-native:")
 _AGREE: Final = timedelta(minutes=1)
 _TIMEOUT: Final = 30  # seconds
 _OFFLINE: Final = "It needs the network, and --offline was given."
@@ -279,18 +279,20 @@ def _are(items: Sequence[str]) -> str:
 
 
 def _enable(account: Account, apis: Sequence[str]) -> str:
-    if account.cloud is CloudKind.GKE:
-        return f"gcloud services enable {' '.join(apis)} --project {account.id}"
-    return " && ".join(
-        f"az provider register --wait --namespace {api} --subscription {account.id}" for api in apis
-    )
+    return by_cloud(
+        gke=f"gcloud services enable {' '.join(apis)} --project {account.id}",
+        aks=" && ".join(
+            f"az provider register --wait --namespace {api} --subscription {account.id}" for api in apis
+        ),
+    )[account.cloud]
 
 
 def _grant(account: Account, role: str) -> str:
     """Return the command of an owner that grants a role."""
-    if account.cloud is CloudKind.GKE:
-        return f"gcloud projects add-iam-policy-binding {account.id} --member user:YOU --role {role}"
-    return f'az role assignment create --assignee YOU --role "{role}" --scope /subscriptions/{account.id}'
+    return by_cloud(
+        gke=f"gcloud projects add-iam-policy-binding {account.id} --member user:YOU --role {role}",
+        aks=f'az role assignment create --assignee YOU --role "{role}" --scope /subscriptions/{account.id}',
+    )[account.cloud]
 
 
 def _quotas(stack: str, reached: Sequence[Account], quotas: Callable[[], Sequence[QuotaCheck]]) -> Finding:

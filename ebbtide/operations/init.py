@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from ebbtide.analysis.preview.stack_files import read_stack
-from ebbtide.declaration.catalog.clouds import region_of
+from ebbtide.declaration.catalog.clouds import CLOUD_SPECS, region_of
 from ebbtide.declaration.catalog.locations import Locations, is_ai_zone
 from ebbtide.declaration.catalog.machine_offers import MachineOffer, accelerator_types, machine_offers
 from ebbtide.declaration.catalog.machines import find_machine, machine_names
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import advice, declare
 from ebbtide.declaration.model.faults import DeclarationError
@@ -308,7 +308,7 @@ def _pools(answers: Answers) -> Iterator[dict[str, Any]]:
 def _pool_name(cloud: CloudKind, accelerator: str, names: set[str]) -> str:
     """Return a new name of a pool, such as `t4-spot`, and add it to the others."""
     parts = [part for part in accelerator.split("-") if part not in ("nvidia", "amd", "tesla")]
-    hyphen = "-" if cloud is CloudKind.GKE else ""  # AKS docs, create-node-pools: letters and digits
+    hyphen = by_cloud(gke="-", aks="")[cloud]  # AKS docs, create-node-pools: letters and digits
     base = f"{parts[0] if accelerator else 'cpu'}{hyphen}spot"
     name = next(
         name
@@ -322,7 +322,7 @@ def _pool_name(cloud: CloudKind, accelerator: str, names: set[str]) -> str:
 def _stack_file(text: str, answers: Answers, pools: Sequence[Mapping[str, Any]]) -> str:
     """Return the stack's file with the settings that `pulumi new` asks for, and these work pools in
     place of its own."""
-    word = "project" if answers.cloud is CloudKind.GKE else "subscription"
+    word = CLOUD_SPECS[answers.cloud].account
     settings = {"owner": answers.owner, word: answers.account, "location": answers.location}
     lines = "".join(f"  ebbtide:{key}: {json.dumps(value)}\n" for key, value in settings.items())
     provider = (
@@ -386,7 +386,7 @@ def _wrong_urls(backend: str, secrets_provider: str) -> Iterator[str]:
 
 def _declared(files: Mapping[str, str], answers: Answers) -> Cluster:
     """Declare the stack `dev`, and that of a pull request, which extends it."""
-    word = "project" if answers.cloud is CloudKind.GKE else "subscription"
+    word = CLOUD_SPECS[answers.cloud].account
     cloud = {"kind": answers.cloud.value, word: answers.account, "location": answers.location}
     clusters: list[Cluster] = []
     with tempfile.TemporaryDirectory(prefix="ebbtide-") as directory:

@@ -8,7 +8,7 @@ namespaces that are labelled with their team, and Kueue's if a queue of such a n
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from ebbtide.analysis.recording.recording import Recording, Resource, urn_name
 from ebbtide.clients.clouds import connect
@@ -83,12 +83,17 @@ def refusals(recording: Recording, deployment: Mapping[str, Any], stack: str) ->
 
 def _clusters(account: Account) -> set[str]:
     """Return the ids of the clusters of a project or subscription, in lower case."""
-    if account.cloud is CloudKind.AKS:
-        return {text(item, "id").lower() for item in connect.aks_clusters(account.id)}
-    return {
-        f"projects/{account.id}/locations/{text(item, 'location')}/clusters/{text(item, 'name')}".lower()
-        for item in connect.gke_clusters(account.id)
-    }
+    match account.cloud:
+        case CloudKind.GKE:
+            below = f"projects/{account.id}/locations".lower()
+            return {
+                f"{below}/{text(item, 'location')}/clusters/{text(item, 'name')}".lower()
+                for item in connect.gke_clusters(account.id)
+            }
+        case CloudKind.AKS:
+            return {text(item, "id").lower() for item in connect.aks_clusters(account.id)}
+        case _:
+            assert_never(account.cloud)
 
 
 def find_teams(update: Update, recording: Recording, others: Others) -> bool:

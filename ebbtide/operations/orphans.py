@@ -9,7 +9,7 @@ from ebbtide.clients.clouds.interfaces import CloudApiError, CloudResource, Clus
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide.declaration.catalog.prices import find_price
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.operations.access import Clouds, commands
 from ebbtide.operations.user_objects import CloudNames
 
@@ -34,11 +34,11 @@ def cost_of(cloud: CloudKind, resource: CloudResource) -> float | None:
     return None if price is None or price.on_demand is None else price.on_demand * resource.quantity
 
 
-_CHECKED = {
-    CloudKind.GKE: "the cluster, disks, snapshots, load balancers, addresses, firewall rules and network "
+_CHECKED = by_cloud(
+    gke="the cluster, disks, snapshots, load balancers, addresses, firewall rules and network "
     "endpoint groups",
-    CloudKind.AKS: "the cluster, its node resource group, and disks, snapshots and addresses outside of it",
-}
+    aks="the cluster, its node resource group, and disks, snapshots and addresses outside of it",
+)
 
 
 @dataclass(frozen=True, slots=True)

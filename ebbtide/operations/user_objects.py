@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from ebbtide.clients.kubernetes import Api, ApiError, Object
 from ebbtide.clients.kubernetes.objects import part, parts, text, words
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.operations.state import ObjectReference, State
 from ebbtide.values import clock
 from ebbtide.values.given_command import given_command
@@ -39,10 +39,10 @@ _LISTS: Final = {
 }
 """In order of deletion: a Gateway's controller creates Services, and deleting a claim deletes its volume."""
 
-_INGRESS_CLASSES: Final = {
-    CloudKind.GKE: {"", "gce", "gce-internal"},
-    CloudKind.AKS: {"azure-application-gateway", "azure-alb-external", "webapprouting.kubernetes.azure.com"},
-}
+_INGRESS_CLASSES: Final = by_cloud(
+    gke={"", "gce", "gce-internal"},
+    aks={"azure-application-gateway", "azure-alb-external", "webapprouting.kubernetes.azure.com"},
+)
 """Classes whose controllers create cloud resources; GKE's controllers also serve an Ingress with no class."""
 
 _LOAD_BALANCER_NAME: Final = 32

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from ebbtide.declaration.catalog.accelerators import default_image, resource_name
 from ebbtide.declaration.catalog.gpu_direct import pod_needs
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.base import rfc3339
 from ebbtide.declaration.model.capacity import Preemptible, Reservation, Spot
 from ebbtide.declaration.model.cloud import Aks, Gke
@@ -43,7 +43,7 @@ CONTAINER: Final = "shared"
 ACCOUNT: Final = "worker"
 """The service account that a team's workloads run as, in its namespace."""
 
-BUCKET_DRIVERS: Final = {CloudKind.GKE: "gcsfuse.csi.storage.gke.io", CloudKind.AKS: "blob.csi.azure.com"}
+BUCKET_DRIVERS: Final = by_cloud(gke="gcsfuse.csi.storage.gke.io", aks="blob.csi.azure.com")
 """CSI drivers that mount buckets in pods (GKE docs, cloud-storage-fuse-csi-driver; azure-aks-docs,
 azure-blob-csi, 2026)."""
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ebbtide.declaration.catalog.accelerators import resource_name
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster
 from ebbtide.declaration.model.labels_and_taints import SYSTEM_ONLY
 from ebbtide.declaration.model.physical_names import SUBDOMAIN, fitting
@@ -94,7 +94,7 @@ _VOLUMES: Final = (
 """Volume types that find nothing outside of their namespace: those of the Pod Security Standard `restricted`
 without `csi`, and images (Kubernetes docs, 2026)."""
 
-_INLINE_DRIVERS: Final = {CloudKind.GKE: (BUCKET_DRIVERS[CloudKind.GKE],), CloudKind.AKS: ()}
+_INLINE_DRIVERS: Final = by_cloud(gke=(BUCKET_DRIVERS[CloudKind.GKE],), aks=())
 """CSI drivers that a pod may use without a claim: those that mount with the identity of the pod. Those of AKS
 also mount NFS shares by their address, or with the identity of the node (kubernetes-sigs/blob-csi-driver and
 azurefile-csi-driver, docs/driver-parameters.md, 2026)."""
@@ -134,7 +134,7 @@ def _system_taints(cluster: Cluster) -> tuple[Taint, ...]:
     """Return the taints of the system pool; of one that is not declared, those that the cloud documents."""
     if cluster.system_pool is not None:
         return cluster.system_pool.labels_and_taints.repelling
-    return (SYSTEM_ONLY,) if cluster.site.cloud is CloudKind.AKS else (_GKE_SYSTEM_ONLY,)
+    return (by_cloud(gke=_GKE_SYSTEM_ONLY, aks=SYSTEM_ONLY)[cluster.site.cloud],)
 
 
 _ABSENT: Final = "-"

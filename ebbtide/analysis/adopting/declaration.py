@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from enum import Enum
-from typing import Any, Final, cast
+from typing import Any, Final, assert_never, cast
 
 from pydantic import BaseModel
 
@@ -15,7 +15,7 @@ from ebbtide.analysis.reading.facts import Inputs, RecordedPool
 from ebbtide.analysis.recording.values import Plain
 from ebbtide.declaration.catalog.clouds import GKE_REGION_ZONES, is_gke_zone
 from ebbtide.declaration.catalog.machines import find_machine
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.addons import Addons
 from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.pool import Pool
@@ -43,10 +43,14 @@ def read_pool(resource: FoundResource, cloud: CloudKind, location: str, zones: S
         zones: zones of its cluster, as far as known.
     """
     inputs = Inputs(resource.inputs)
-    if cloud is CloudKind.GKE:
-        return gke.read_pool(inputs, location, default_zones=tuple(zones), cluster="")
-    subnet = inputs.text("vnetSubnetID") or None
-    return aks.read_pool(inputs, location, name=resource.name, cluster="", subnet=subnet)
+    match cloud:
+        case CloudKind.GKE:
+            return gke.read_pool(inputs, location, default_zones=tuple(zones), cluster="")
+        case CloudKind.AKS:
+            subnet = inputs.text("vnetSubnetID") or None
+            return aks.read_pool(inputs, location, name=resource.name, cluster="", subnet=subnet)
+        case _:
+            assert_never(cloud)
 
 
 def pool_fields(
@@ -125,7 +129,7 @@ def _machine(pool: RecordedPool) -> Fields | None:
 
 def cloud_fields(fields: Fields) -> Fields:
     """Return a `cloud` without its defaults."""
-    model = Gke if fields["kind"] == CloudKind.GKE else Aks
+    model = by_cloud(gke=Gke, aks=Aks)[fields["kind"]]
     return pruned(_given(fields), lambda candidate: _written(model.model_validate(candidate)))
 
 

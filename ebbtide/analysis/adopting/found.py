@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from ebbtide.analysis.reading import aks, gke
 from ebbtide.analysis.recording.values import Plain
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.errors import EbbtideError
 
-CLUSTERS: Final = {CloudKind.GKE: gke.CLUSTER, CloudKind.AKS: aks.CLUSTER}
-POOLS: Final = {CloudKind.GKE: gke.NODE_POOL, CloudKind.AKS: aks.AGENT_POOL}
+CLUSTERS: Final = by_cloud(gke=gke.CLUSTER, aks=aks.CLUSTER)
+POOLS: Final = by_cloud(gke=gke.NODE_POOL, aks=aks.AGENT_POOL)
 
 
 class AdoptionError(EbbtideError):

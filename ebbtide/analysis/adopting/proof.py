@@ -31,6 +31,7 @@ from ebbtide.analysis.reading.facts import RecordedPool
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import UNKNOWN, Plain, at, leaves, revealed
 from ebbtide.analysis.review.difference import Change, compare
+from ebbtide.declaration.cloud_kind import by_cloud
 from ebbtide.declaration.model import declare
 from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.declaration.model.pool import field_by_input
@@ -42,10 +43,8 @@ Record = Callable[[Fields], Recording]
 """Records the stack's program with a declaration. Raises `EbbtideError` if the program fails."""
 
 _NAMES: Final = {
-    gke.CLUSTER: "name",
-    gke.NODE_POOL: "name",
-    aks.CLUSTER: "resourceName",
-    aks.AGENT_POOL: "agentPoolName",
+    **dict(by_cloud(gke=(gke.CLUSTER, "name"), aks=(aks.CLUSTER, "resourceName")).values()),
+    **dict(by_cloud(gke=(gke.NODE_POOL, "name"), aks=(aks.AGENT_POOL, "agentPoolName")).values()),
     aks.MAINTENANCE: "configName",
 }
 """The input with a resource's name in the cloud."""

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from ebbtide.analysis.reading.aks import CLUSTER as AKS_CLUSTER
 from ebbtide.analysis.reading.facts import ClusterFacts, Inputs
@@ -19,7 +19,7 @@ from ebbtide.declaration.catalog.amounts import Amount, item_amount, total
 from ebbtide.declaration.catalog.clouds import is_gke_zone, region_of
 from ebbtide.declaration.catalog.commitments import Coverage, Covered, Use, covered
 from ebbtide.declaration.catalog.resources import Footprint
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.addons import ADD_ONS
 from ebbtide.declaration.model.capacity import Reservation
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
@@ -126,14 +126,20 @@ def _flat(item: str, amount: Amount, note: str = "") -> Charge:
 
 
 def _control_planes(recording: Recording) -> Iterator[Charge]:
-    for resource in _created(recording, GKE_CLUSTER):
-        is_zonal = is_gke_zone(Inputs(resource.inputs).text("location"))
-        note = "one zonal cluster may be free" if is_zonal else ""
-        yield _flat("control plane", item_amount(CloudKind.GKE, "", "control-plane:gke-standard"), note)
-    for resource in _created(recording, AKS_CLUSTER):
-        tier = Inputs(resource.inputs).text("sku.tier").lower() or "free"
-        note = "free tier" if tier == "free" else ""
-        yield _flat("control plane", item_amount(CloudKind.AKS, "", f"control-plane:aks-{tier}"), note)
+    types = by_cloud(gke=GKE_CLUSTER, aks=AKS_CLUSTER)
+    created = ((kind, item) for kind, type_ in types.items() for item in _created(recording, type_))
+    for cloud, resource in created:
+        inputs = Inputs(resource.inputs)
+        match cloud:
+            case CloudKind.GKE:
+                plan, is_zonal = "gke-standard", is_gke_zone(inputs.text("location"))
+                note = "one zonal cluster may be free" if is_zonal else ""
+            case CloudKind.AKS:
+                tier = inputs.text("sku.tier").lower() or "free"
+                plan, note = f"aks-{tier}", "free tier" if tier == "free" else ""
+            case _:
+                assert_never(cloud)
+        yield _flat("control plane", item_amount(cloud, "", f"control-plane:{plan}"), note)
 
 
 def _pool(pool: ResolvedPool, idle: Covered, most: Covered) -> Charge:
@@ -240,12 +246,14 @@ def _volumes(recording: Recording, cluster: ClusterFacts) -> Iterator[Charge]:
             continue
         size = sum(item.volumes_gib)
         name = f"disks of {item.item}, {size} GiB"
-        if cluster.cloud is CloudKind.GKE:
-            yield _flat(
-                name, item_amount(cluster.cloud, region_of(cluster.location), "pd-balanced-gib", size)
-            )
-        else:
-            yield _flat(name, Amount(unknown=(name,)))
+        match cluster.cloud:
+            case CloudKind.GKE:
+                region = region_of(cluster.location)
+                yield _flat(name, item_amount(cluster.cloud, region, "pd-balanced-gib", size))
+            case CloudKind.AKS:
+                yield _flat(name, Amount(unknown=(name,)))
+            case _:
+                assert_never(cluster.cloud)
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +358,7 @@ def coverages(recording: Recording, pools: Sequence[ResolvedPool]) -> tuple[Cove
     regions = {pool.site.region for pool in pools}
     declared = (
         item
-        for type_ in TOPOLOGIES
+        for type_ in TOPOLOGIES.values()
         for resource in recording.of_type(type_)
         for item in Inputs(resource.inputs).parts("commitments")
     )

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 import yaml
 from pydantic import TypeAdapter, ValidationError
@@ -14,7 +14,7 @@ from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import Plain, leaves
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.catalog.machines import Machine, find_machine
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.pool import Accelerator, MachineShape
 from ebbtide.declaration.model.resolved_pool import ResolvedPool, declared_machine
 from ebbtide.text import and_list
@@ -49,14 +49,16 @@ def read_clusters(recording: Recording) -> tuple[ClusterFacts, ...]:
     )
 
 
-TOPOLOGIES: Final = ("ebbtide:gke:Topology", "ebbtide:aks:Topology")
+TOPOLOGIES: Final = by_cloud(gke="ebbtide:gke:Topology", aks="ebbtide:aks:Topology")
 """Components of a cluster with its network and pools."""
 
 
 def read_resource_overrides(recording: Recording) -> dict[str, Plain]:
     """Return the declared overrides of resources beside clusters and pools, by path below `cloud`."""
     written = (
-        resource.inputs.get("resources") for type_ in TOPOLOGIES for resource in recording.of_type(type_)
+        resource.inputs.get("resources")
+        for type_ in TOPOLOGIES.values()
+        for resource in recording.of_type(type_)
     )
     return {
         path: value for resources in written if resources for path, value in leaves(resources, "resources")
@@ -67,7 +69,14 @@ _OF_POOL: Final = ("overrides", "machine")
 _OF_CLUSTER: Final = ("poolOverrides", "poolMachine")
 """Inputs of the component of a pool, and of a cluster with a pool, with the pool's declared fields."""
 
-_CLUSTERS: Final = {gke.CLUSTER: gke.read_cluster, aks.CLUSTER: aks.read_cluster}
+_CLUSTERS: Final = dict(
+    by_cloud(gke=(gke.CLUSTER, gke.read_cluster), aks=(aks.CLUSTER, aks.read_cluster)).values()
+)
+_CLOUDS: Final = {
+    type_: cloud
+    for cloud, types in by_cloud(gke=(gke.CLUSTER, gke.NODE_POOL), aks=(aks.CLUSTER, aks.AGENT_POOL)).items()
+    for type_ in types
+}
 
 
 def _input(resource: Resource, recording: Recording, name: str) -> dict[str, Plain]:
@@ -103,7 +112,7 @@ def _shape(inputs: Inputs) -> MachineShape:
 
 def _pools(recording: Recording) -> Iterator[RecordedPool]:
     locations = dict(aks.read_location(cluster) for cluster in recording.of_type(aks.CLUSTER))
-    written = (topology.inputs.get("location") for topology in recording.of_type(TOPOLOGIES[1]))
+    written = (topology.inputs.get("location") for topology in recording.of_type(TOPOLOGIES[CloudKind.AKS]))
     elsewhere = next((str(location) for location in written if location), "")
     requests = recording.of_type(gke.FUTURE_RESERVATION)
     periods = dict(gke.read_period(Inputs(resource.inputs)) for resource in requests)
@@ -111,26 +120,24 @@ def _pools(recording: Recording) -> Iterator[RecordedPool]:
         aks.group_of(Inputs(resource.inputs)) for resource in recording.of_type(aks.CAPACITY_RESERVATION)
     )
     for resource in recording:
-        if resource.read:
+        cloud, is_cluster = _CLOUDS.get(resource.type), resource.type in _CLUSTERS
+        if cloud is None or resource.read:
             continue
-        match resource.type:
-            case gke.NODE_POOL:
-                declared = _declared(resource, recording, CloudKind.GKE, *_OF_POOL)
-                yield gke.read_node_pool(resource, periods=periods, **declared)
-            case gke.CLUSTER:
-                declared = _declared(resource, recording, CloudKind.GKE, *_OF_CLUSTER)
+        declared = _declared(resource, recording, cloud, *(_OF_CLUSTER if is_cluster else _OF_POOL))
+        match cloud:
+            case CloudKind.GKE if is_cluster:
                 yield from gke.read_inline_pools(resource, **declared)
-            case aks.AGENT_POOL:
-                declared = _declared(resource, recording, CloudKind.AKS, *_OF_POOL)
-                yield aks.read_agent_pool(resource, locations, elsewhere, reserving=reserving, **declared)
-            case aks.CLUSTER:
-                declared = _declared(resource, recording, CloudKind.AKS, *_OF_CLUSTER)
+            case CloudKind.GKE:
+                yield gke.read_node_pool(resource, periods=periods, **declared)
+            case CloudKind.AKS if is_cluster:
                 yield from aks.read_inline_pools(resource, reserving=reserving, **declared)
+            case CloudKind.AKS:
+                yield aks.read_agent_pool(resource, locations, elsewhere, reserving=reserving, **declared)
             case _:
-                pass
+                assert_never(cloud)
 
 
-_PREFIXES: Final = {CloudKind.GKE: "gcp:container/", CloudKind.AKS: "azure-native:containerservice"}
+_PREFIXES: Final = by_cloud(gke="gcp:container/", aks="azure-native:containerservice")
 
 
 def read_accounts(recording: Recording, cloud: CloudKind, config: Mapping[str, str]) -> list[str]:

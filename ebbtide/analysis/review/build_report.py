@@ -26,6 +26,7 @@ from ebbtide.analysis.review.report import (
     ReplaySummary,
     Review,
 )
+from ebbtide.declaration.cloud_kind import by_cloud
 from ebbtide.declaration.model import expiry
 from ebbtide.declaration.model.base import POOL_TYPES
 from ebbtide.declaration.project.extends import Declaration
@@ -139,7 +140,9 @@ def _verdict(
 
 _NAMESPACE: Final = "kubernetes:core/v1:Namespace"
 _ROLE_BINDING: Final = "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding"
-POOL_NAMES: Final = {"ebbtide:gke:NodePool": "name", "ebbtide:aks:NodePool": "agentPoolName"}
+POOL_NAMES: Final = dict(
+    by_cloud(gke=("ebbtide:gke:NodePool", "name"), aks=("ebbtide:aks:NodePool", "agentPoolName")).values()
+)
 """Input with a pool's name, by the type of its component."""
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, assert_never
 
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.catalog.prices import Price
@@ -224,10 +224,14 @@ class ClusterIdentity:
     @property
     def id(self) -> str:
         """Id in the cloud."""
-        if self.account.cloud is CloudKind.GKE:
-            return f"projects/{self.account.id}/locations/{self.location}/clusters/{self.name}"
-        group = f"/subscriptions/{self.account.id}/resourceGroups/{self.resource_group}"
-        return f"{group}/providers/Microsoft.ContainerService/managedClusters/{self.name}"
+        match self.account.cloud:
+            case CloudKind.GKE:
+                return f"projects/{self.account.id}/locations/{self.location}/clusters/{self.name}"
+            case CloudKind.AKS:
+                group = f"/subscriptions/{self.account.id}/resourceGroups/{self.resource_group}"
+                return f"{group}/providers/Microsoft.ContainerService/managedClusters/{self.name}"
+            case _:
+                assert_never(self.account.cloud)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Final
+from typing import Final, assert_never
 
 from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide.declaration.catalog.disks import premium_disk
@@ -163,7 +163,11 @@ class PricedNode:
         if self.disk_type == "ephemeral":
             return Amount()
         region = region_of(self.location)
-        if self.cloud is CloudKind.GKE:
-            return item_amount(self.cloud, region, f"{self.disk_type}-gib", self.disk_gib or 0)
-        item = premium_disk(self.disk_gib) if self.disk_gib else None
-        return item_amount(self.cloud, region, item) if item else Amount(unknown=("boot disk",))
+        match self.cloud:
+            case CloudKind.GKE:
+                return item_amount(self.cloud, region, f"{self.disk_type}-gib", self.disk_gib or 0)
+            case CloudKind.AKS:
+                item = premium_disk(self.disk_gib) if self.disk_gib else None
+                return item_amount(self.cloud, region, item) if item else Amount(unknown=("boot disk",))
+            case _:
+                assert_never(self.cloud)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 
 _ZONE = re.compile(r"^(?P<region>[a-z]+-[a-z]+[0-9]+)-(?:ai[0-9]+)?[a-z]$")
 """A zone, or an AI zone such as `us-central1-ai1a`, in which GKE also creates nodes (Compute docs, ai-zones,
@@ -113,9 +113,9 @@ class CloudSpec:
     machine_similarity: float
 
 
-CLOUD_SPECS: Final[Mapping[CloudKind, CloudSpec]] = {
+CLOUD_SPECS: Final[Mapping[CloudKind, CloudSpec]] = by_cloud(
     # GKE docs: authorized-networks, spot-vms, about-custom-compute-classes, flexible-pod-cidr (2026).
-    CloudKind.GKE: CloudSpec(
+    gke=CloudSpec(
         provider_module="pulumi_gcp",
         account="project",
         account_config="gcp:project",
@@ -163,7 +163,7 @@ CLOUD_SPECS: Final[Mapping[CloudKind, CloudSpec]] = {
         machine_similarity=0.7,
     ),
     # azure-aks-docs: use-system-pools, spot-node-pool, api-server-authorized-ip-ranges (2026).
-    CloudKind.AKS: CloudSpec(
+    aks=CloudSpec(
         provider_module="pulumi_azure_native",
         account="subscription",
         account_config="azure-native:subscriptionId",
@@ -185,4 +185,4 @@ CLOUD_SPECS: Final[Mapping[CloudKind, CloudSpec]] = {
         machine_example="Standard_D8s_v5",
         machine_similarity=0.85,  # All names have a common prefix.
     ),
-}
+)

@@ -7,11 +7,11 @@ Tables age: an unknown region is an error, but hardware that is not listed in a 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from ebbtide.declaration.catalog.clouds import GKE_REGION_ZONES, is_gke_zone, region_of
 from ebbtide.declaration.catalog.tables import rows
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 
 
 class Region(Protocol):
@@ -56,7 +56,7 @@ def _regions(cloud: CloudKind) -> dict[str, tuple[str, ...]]:
 
 
 def _zone(cloud: CloudKind, region: str, written: str) -> str:
-    return f"{region}-{written}" if cloud is CloudKind.GKE else written
+    return by_cloud(gke=f"{region}-{written}", aks=written)[cloud]
 
 
 @cache
@@ -123,8 +123,14 @@ class Locations:
 
     def names(self) -> list[str]:
         """Return all valid locations of a cluster: regions, and zones on Google Cloud."""
-        zones = (zone for region in self.regions() for zone in self.zones(region))
-        return [*self.regions(), *(zones if self.cloud is CloudKind.GKE else ())]
+        match self.cloud:
+            case CloudKind.GKE:
+                zones = (zone for region in self.regions() for zone in self.zones(region))
+                return [*self.regions(), *zones]
+            case CloudKind.AKS:
+                return list(self.regions())
+            case _:
+                assert_never(self.cloud)
 
     def offering(self, family: str, accelerator: str) -> Offering | None:
         """Return the row for a pool's accelerators, or else for its machine family; None if there is none."""

@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.values import durations
@@ -210,10 +210,10 @@ def aks(*paths: str) -> Inputs:
     return Inputs(CloudKind.AKS, paths)
 
 
-POOL_TYPES: Final = {
-    CloudKind.GKE: "gcp:container/nodePool:NodePool",
-    CloudKind.AKS: "azure-native:containerservice:AgentPool",
-}
+POOL_TYPES: Final = by_cloud(
+    gke="gcp:container/nodePool:NodePool",
+    aks="azure-native:containerservice:AgentPool",
+)
 """Type tokens of node pools."""
 _NEW: Final = frozenset({"name", "namePrefix", "initialNodeCount"})
 """Inputs that the provider replaces a pool for, and whose change is another pool, or is ignored."""

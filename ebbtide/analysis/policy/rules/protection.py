@@ -4,7 +4,7 @@ floating versions of images, charts and kustomizations."""
 import json
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, assert_never
 
 from ebbtide.analysis.policy.rules.rule import (
     Reviewed,
@@ -20,7 +20,7 @@ from ebbtide.analysis.reading import gke
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.recording.recording import Resource
 from ebbtide.analysis.recording.values import SECRET_TEXT, leaves
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.expiry import LABEL
 
 _ANYWHERE: Final = frozenset({"0.0.0.0/0", "::/0"})
@@ -67,6 +67,8 @@ def _private_nodes(stack: Reviewed) -> Iterator[RuleFinding]:
                 )
             case CloudKind.AKS:
                 is_public = inputs.flag("enableNodePublicIP")
+            case _:
+                assert_never(pool.site.cloud)
         if is_public:
             yield RuleFinding(of_pool(pool), "Its nodes have public addresses. Keep private nodes enabled.")
 
@@ -81,7 +83,7 @@ def _private_nodes(stack: Reviewed) -> Iterator[RuleFinding]:
 def _control_plane(stack: Reviewed) -> Iterator[RuleFinding]:
     for cluster in stack.clusters:
         inputs = Inputs(stack.recording[cluster.urn].inputs)
-        networks = _gke_networks(inputs) if cluster.cloud is CloudKind.GKE else _aks_networks(inputs)
+        networks = by_cloud(gke=_gke_networks, aks=_aks_networks)[cluster.cloud](inputs)
         if networks is None or (networks and _ANYWHERE.isdisjoint(networks)):
             continue
         message = "Its control plane is reachable from any address. Declare cloud.access.networks or private."

@@ -23,7 +23,7 @@ from ebbtide.declaration.catalog.machines import (
     machine_names,
     retired_names,
 )
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import Accelerator
@@ -105,7 +105,7 @@ def _is_known(pool: PoolIn) -> Iterator[Fault]:
     )
 
 
-_VENDORS = {CloudKind.GKE: (NVIDIA,), CloudKind.AKS: (NVIDIA, AMD)}
+_VENDORS = by_cloud(gke=(NVIDIA,), aks=(NVIDIA, AMD))
 
 
 @pool_rule(

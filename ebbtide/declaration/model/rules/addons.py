@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from ebbtide.declaration.catalog.versions import PINS
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.addons import ReleasedAddOn
 from ebbtide.declaration.model.capacity import Preemptible, Spot
 from ebbtide.declaration.model.cluster import Cluster
@@ -229,10 +229,10 @@ def _logs_of_ours(cluster: Cluster) -> Iterator[Fault]:
 def _metrics_of_another(cluster: Cluster) -> Iterator[Fault]:
     if cluster.addons.metrics is None or cluster.cloud.existing is None:
         return
-    command = {
-        CloudKind.GKE: "gcloud container clusters update --enable-managed-prometheus",
-        CloudKind.AKS: "az aks update --enable-azure-monitor-metrics",
-    }[cluster.site.cloud]
+    command = by_cloud(
+        gke="gcloud container clusters update --enable-managed-prometheus",
+        aks="az aks update --enable-azure-monitor-metrics",
+    )[cluster.site.cloud]
     yield Fault(
         "addons.metrics",
         "Metrics are collected by an agent that is a setting of the cluster, and this stack does not create "
@@ -253,8 +253,7 @@ def _unmeasured(cluster: Cluster) -> Iterator[Fault]:
     measured = {pool.name for pool in cluster.measured_pools}
     for pool in pools_of(cluster):
         if pool.resolved.has_gpus and pool.pool.name not in measured:
-            is_aks = pool.site.cloud is CloudKind.AKS
-            needs = "whole GPUs and AKS's own driver" if is_aks else "GKE's own driver"
+            needs = by_cloud(gke="GKE's own driver", aks="whole GPUs and AKS's own driver")[pool.site.cloud]
             yield Fault(
                 pool.at("accelerator"),
                 f"The DCGM exporter needs {needs}, which this pool does not have.",

@@ -205,11 +205,13 @@ def _not_offered(cluster: Cluster) -> Iterator[tuple[Fault, date | None]]:
     match = re.match(r"\d+\.\d+", written or "")
     if match is None or cluster.cloud.existing is not None:
         return
-    field, plan, longest = (
-        ("releaseChannel", cluster.cloud.release_channel.replace("none", "regular"), "extended")
-        if isinstance(cluster.cloud, Gke)
-        else ("tier", cluster.cloud.tier, "premium")
-    )
+    match cluster.cloud:
+        case Gke(release_channel=channel):
+            field, plan, longest = "releaseChannel", channel.replace("none", "regular"), "extended"
+        case Aks(tier=tier):
+            field, plan, longest = "tier", tier, "premium"
+        case _:
+            assert_never(cluster.cloud)
     known = kubernetes_versions(cloud, plan)
     offered, longer = (
         [version for version, last in versions.items() if last >= day]

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.catalog.tables import rows
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.capacity import Queued, Spot
 from ebbtide.declaration.model.cloud import Aks
 from ebbtide.declaration.model.cluster import Cluster
@@ -216,7 +216,7 @@ def _node_resource_group(cluster: Cluster) -> Iterator[Fault]:
 
 
 _RESERVED = (("kubernetes.io", "Kubernetes"), ("k8s.io", "Kubernetes"), ("ebbtide.dev", "Ebbtide"))
-_RESERVED_ON = {CloudKind.GKE: ("cloud.google.com", "GKE"), CloudKind.AKS: ("kubernetes.azure.com", "AKS")}
+_RESERVED_ON = by_cloud(gke=("cloud.google.com", "GKE"), aks=("kubernetes.azure.com", "AKS"))
 
 
 def _owner(key: str, cloud: CloudKind) -> str:

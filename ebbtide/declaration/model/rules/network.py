@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network
 from itertools import combinations
-from typing import cast
+from typing import assert_never, cast
 
 from ebbtide.declaration.catalog.gpu_direct import SUBNET_BITS
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.cloud import Aks, AksNetwork, Gke, GkeNetwork
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
@@ -34,20 +34,20 @@ _OWN_EGRESS = {"userAssignedNATGateway": "a NAT gateway", "userDefinedRouting": 
 _CIDR_SOURCE = f"RFC 4632; GKE docs, alias-ips (2026); {_AKS_PLANNING}"
 
 
-_RESERVED: Mapping[CloudKind, Mapping[str, tuple[str, ...]]] = {
-    CloudKind.GKE: {
+_RESERVED: Mapping[CloudKind, Mapping[str, tuple[str, ...]]] = by_cloud(
+    gke={
         "Google Cloud": (
             *("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "255.255.255.255/32"),
             *("199.36.153.4/30", "199.36.153.8/30"),  # Its private virtual IP addresses.
         ),
     },
-    CloudKind.AKS: {
+    aks={
         # azure-aks-docs concepts-network-cni-overview.md (2026-07-10); Azure/AKS#2234.
         "AKS": ("169.254.0.0/16", "172.30.0.0/16", "172.31.0.0/16", "192.0.2.0/24"),
         # The FAQ excludes them from virtual networks; the operating system routes them nowhere else either.
         "Azure": ("127.0.0.0/8", "168.63.129.16/32", "224.0.0.0/4", "255.255.255.255/32"),
     },
-}
+)
 """Ranges that no node, pod or service can have, by cloud and by who reserves them."""
 
 
@@ -62,25 +62,25 @@ _PRIVATE = [
 addresses, used privately."""
 
 
-_PREFIXES: Mapping[CloudKind, Mapping[str, tuple[int, int]]] = {
+_PREFIXES: Mapping[CloudKind, Mapping[str, tuple[int, int]]] = by_cloud(
     # Of a subnet and its secondary ranges that are not managed by GKE.
-    CloudKind.GKE: {
+    gke={
         "nodes": (8, 29),
         "pods": (9, 24),
         "services": (16, 28),
         "gpus": (8, 29 - SUBNET_BITS),
     },
-    CloudKind.AKS: {
+    aks={
         "nodes": (8, 29),  # A subnet's, in the FAQ of virtual networks.
         "pods": (0, 24),  # A node takes a /24 (concepts-network-azure-cni-overlay.md).
         # "Smaller than /12"; 8 addresses at least (kubernetes 1.34, pkg/controlplane, ServiceIPRange).
         "services": (13, 29),
     },
-}
+)
 """Shortest and longest prefix of each range, by cloud."""
 
 
-_RESERVED_ADDRESSES = {CloudKind.GKE: 4, CloudKind.AKS: 5}
+_RESERVED_ADDRESSES = by_cloud(gke=4, aks=5)
 """Addresses of a subnet that no node can have (VPC docs, subnets; Azure docs, virtual-networks-faq; 2026)."""
 
 
@@ -132,11 +132,13 @@ def _ranges(cluster: Cluster) -> dict[str, str]:
             return {"nodes": network.nodes, "pods": network.pods, "services": network.services, **gpus}
         case AksNetwork(subnet=None, managed=False):
             return {"nodes": network.nodes, "pods": network.pods, "services": network.services}
+        case GkeNetwork():
+            return gpus
         case AksNetwork():
             nodes = {"nodes": _MANAGED_RANGE} if network.managed else {}
             return {**nodes, "pods": network.pods, "services": network.services}
         case _:
-            return gpus
+            assert_never(network)
 
 
 @cluster_rule("valid IPv4 ranges", _CIDR_SOURCE)
@@ -364,9 +366,14 @@ def _spans(cluster: Cluster) -> Iterator[Fault]:
 def _nodes_for_pods(cluster: Cluster, pods: IPv4Network) -> int:
     """Return the number of nodes that fit in the range of pods: on AKS a node takes a /24, on GKE twice its
     maximum number of pods, rounded up to a power of two."""
-    if isinstance(cluster.cloud, Aks):
-        return pods.num_addresses // _AKS_NODE_ADDRESSES
-    return pods.num_addresses // max(_addresses_of_node(pool.max_pods_per_node) for pool in cluster.pools)
+    match cluster.cloud:
+        case Gke():
+            most = max(_addresses_of_node(pool.max_pods_per_node) for pool in cluster.pools)
+            return pods.num_addresses // most
+        case Aks():
+            return pods.num_addresses // _AKS_NODE_ADDRESSES
+        case _:
+            assert_never(cluster.cloud)
 
 
 def _addresses_of_node(pods: int | None) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.base import POOL_TYPES
 from ebbtide.declaration.model.expiry import LABEL as EXPIRES
 from ebbtide.declaration.model.pool import field_by_input
@@ -228,17 +228,15 @@ _AKS_CLUSTER_RELIED: Final = {
 }
 
 
-POOLS: Final = {
-    CloudKind.GKE: Overridable(POOL_TYPES[CloudKind.GKE], _GKE_POOL, _GKE_POOL_RELIED),
-    CloudKind.AKS: Overridable(POOL_TYPES[CloudKind.AKS], _AKS_POOL, _AKS_POOL_RELIED),
-}
+POOLS: Final = by_cloud(
+    gke=Overridable(POOL_TYPES[CloudKind.GKE], _GKE_POOL, _GKE_POOL_RELIED),
+    aks=Overridable(POOL_TYPES[CloudKind.AKS], _AKS_POOL, _AKS_POOL_RELIED),
+)
 """Node pool resources. The inline pools of an AKS cluster have the same inputs."""
 
 
-CLUSTERS: Final = {
-    CloudKind.GKE: Overridable("gcp:container/cluster:Cluster", _GKE_CLUSTER, _GKE_CLUSTER_RELIED),
-    CloudKind.AKS: Overridable(
-        "azure-native:containerservice:ManagedCluster", _AKS_CLUSTER, _AKS_CLUSTER_RELIED
-    ),
-}
+CLUSTERS: Final = by_cloud(
+    gke=Overridable("gcp:container/cluster:Cluster", _GKE_CLUSTER, _GKE_CLUSTER_RELIED),
+    aks=Overridable("azure-native:containerservice:ManagedCluster", _AKS_CLUSTER, _AKS_CLUSTER_RELIED),
+)
 """Cluster resources."""

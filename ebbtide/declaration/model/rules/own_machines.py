@@ -12,15 +12,15 @@ from ebbtide.declaration.catalog.machines import (
     find_machine,
     machine_series,
 )
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.rules.rule import NO_POOL, PoolIn, pool_rule, service_name
 from ebbtide.text import or_list, several
 
-_NAMES: Final = {
-    CloudKind.GKE: (re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)+"), "n2-custom-4-8192"),
-    CloudKind.AKS: (re.compile(r"Standard_[A-Z]+\d+\w*(-\d+\w*)?", re.ASCII), "Standard_D4s_v5"),
-}
+_NAMES: Final = by_cloud(
+    gke=(re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)+"), "n2-custom-4-8192"),
+    aks=(re.compile(r"Standard_[A-Z]+\d+\w*(-\d+\w*)?", re.ASCII), "Standard_D4s_v5"),
+)
 """Names of machine types, with an example."""
 
 _SHARED: Final = re.compile(r"e2-custom-(micro|small|medium)-\d+")
@@ -63,16 +63,17 @@ def _is_named(pool: PoolIn) -> Iterator[Fault]:
     "(nkoson/gke-tutorial#7, 2021-06); azure-aks-docs, quotas-skus-regions (2026): two vCPUs at least",
 )
 def _is_large_enough(pool: PoolIn) -> Iterator[Fault]:
-    machine, is_gke = _own(pool), pool.site.cloud is CloudKind.GKE
-    if machine is None or (
-        machine.name != "f1-micro" if is_gke else machine.vcpus > 1 or pool.pool.is_system
-    ):
+    machine, cloud = _own(pool), pool.site.cloud
+    if machine is None:
+        return
+    is_large = by_cloud(gke=machine.name != "f1-micro", aks=machine.vcpus > 1 or pool.pool.is_system)
+    if is_large[cloud]:
         return
     yield Fault(
         pool.at("machine.type"),
-        f"{service_name(pool.site.cloud)} runs no nodes on {machine.name}, which is too small.",
+        f"{service_name(cloud)} runs no nodes on {machine.name}, which is too small.",
         NO_POOL,
-        f"Write a larger machine, such as {'e2-medium' if is_gke else 'Standard_D2as_v5'}.",
+        f"Write a larger machine, such as {by_cloud(gke='e2-medium', aks='Standard_D2as_v5')[cloud]}.",
     )
 
 

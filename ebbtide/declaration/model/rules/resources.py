@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
-from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide.declaration.model.cloud import Gke
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
+from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.rules.overridable import BILLING, Overridable, Relied
@@ -32,9 +32,13 @@ def _has_own_network(cluster: Cluster) -> bool:
     cloud = cluster.cloud
     if cloud.existing:
         return False
-    if isinstance(cloud, Gke):
-        return not cloud.network.vpc
-    return not (cloud.network.subnet or cloud.network.managed)
+    match cloud:
+        case Gke():
+            return not cloud.network.vpc
+        case Aks():
+            return not (cloud.network.subnet or cloud.network.managed)
+        case _:
+            assert_never(cloud)
 
 
 def has_bucket(cluster: Cluster) -> bool:
@@ -61,8 +65,8 @@ _NO_REGISTRY: Final = "No team has a registry."
 _BY_ROLES: Final = "Members' access, which is granted by roles, would be another one."
 _AZURE: Final = {"resourceGroupName": "cloud.resourceGroup", "location": "cloud.location"} | _labels("tags")
 
-KINDS: Final[Mapping[CloudKind, Mapping[str, _Kind]]] = {
-    CloudKind.GKE: {
+KINDS: Final[Mapping[CloudKind, Mapping[str, _Kind]]] = by_cloud(
+    gke={
         "network": _Kind(
             Overridable("gcp:compute/network:Network", _NAMED | {"autoCreateSubnetworks": _NETWORK}, {}),
             _has_own_network,
@@ -132,7 +136,7 @@ KINDS: Final[Mapping[CloudKind, Mapping[str, _Kind]]] = {
             _NO_REGISTRY,
         ),
     },
-    CloudKind.AKS: {
+    aks={
         "virtual_network": _Kind(
             Overridable(
                 "azure-native:network:VirtualNetwork",
@@ -221,7 +225,7 @@ KINDS: Final[Mapping[CloudKind, Mapping[str, _Kind]]] = {
             _NO_REGISTRY,
         ),
     },
-}
+)
 """Kinds of resources whose inputs can be overridden, by cloud and field of `cloud.resources`."""
 
 

@@ -1,9 +1,10 @@
 """Teams: their queues and guarantees, local queues without a team, members, and admission."""
 
 from collections.abc import Collection, Iterable, Iterator
+from typing import assert_never
 
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide.declaration.model.cloud import Aks
+from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster, pod_security_of, system_owner
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.rules.names import namespace_path, written
@@ -377,19 +378,22 @@ def _by_its_owner(cluster: Cluster) -> Iterator[Fault]:
     existing, members = cluster.cloud.existing, cluster.members
     if existing is None or not members:
         return
-    if isinstance(cluster.cloud, Aks):
-        group = cluster.cloud.resource_group or cluster.physical_name
-        command = (
-            f'az role assignment create --role "{_USER_ROLE}" --assignee {members[0]} --scope "$(az aks show '
-            f'--resource-group {group} --name {existing.name} --query id --output tsv)"'
-        )
-    else:
-        suffix = f"/{cluster.cloud.location}/clusters/{existing.name}"
-        command = (
-            f"gcloud projects add-iam-policy-binding {cluster.cloud.project} --role "
-            f"roles/container.clusterViewer --member {principal(members[0])} --condition "
-            f"'title=cluster {existing.name},expression=resource.name.endsWith(\"{suffix}\")'"
-        )
+    match cluster.cloud:
+        case Gke() as cloud:
+            suffix = f"/{cloud.location}/clusters/{existing.name}"
+            command = (
+                f"gcloud projects add-iam-policy-binding {cloud.project} --role "
+                f"roles/container.clusterViewer --member {principal(members[0])} --condition "
+                f"'title=cluster {existing.name},expression=resource.name.endsWith(\"{suffix}\")'"
+            )
+        case Aks() as cloud:
+            group = cloud.resource_group or cluster.physical_name
+            command = (
+                f'az role assignment create --role "{_USER_ROLE}" --assignee {members[0]} --scope "$(az aks '
+                f'show --resource-group {group} --name {existing.name} --query id --output tsv)"'
+            )
+        case _:
+            assert_never(cluster.cloud)
     yield Fault(
         "teams",
         f"Members get access to their namespaces; access to {existing.name} itself is granted by its owner.",

@@ -11,7 +11,7 @@ import string
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, assert_never
 
 from ebbtide.declaration.catalog.machines import ARCHITECTURE, architecture, find_machine
 from ebbtide.declaration.cloud_kind import CloudKind
@@ -206,6 +206,8 @@ def labels(pool: NodePool, zone: str, name: str) -> dict[str, str]:
                 "kubernetes.azure.com/role": "agent",
                 "topology.disk.csi.azure.com/zone": zone,
             }
+        case _:
+            assert_never(pool.cloud)
     return {**own, **pool.labels}
 
 

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Final, assert_never
 
 from ebbtide.declaration.catalog.clouds import PREEMPTIBLE_SECONDS
 from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
@@ -202,6 +202,8 @@ class NodeRemoval:
                 self._processes.stop_all(node.name, self._settings.pod_grace_seconds)
             case "aks":
                 self._actuator.cordon(node)
+            case _:
+                assert_never(machine.cloud)
 
     def _empty(self, machine: Machine, pods: list[Pod]) -> None:
         """Terminate the pods of a node with an eviction notice: GKE's kubelet terminates them, AKS evicts
@@ -214,6 +216,8 @@ class NodeRemoval:
                 case "aks":
                     if not (pod.of_node or pod.deleting):
                         self._actuator.evict(pod)
+                case _:
+                    assert_never(machine.cloud)
 
     def _continue_reclaim(self, machine: Machine, snapshot: ClusterSnapshot) -> None:
         pods = snapshot.on(machine.name)
