@@ -14,7 +14,7 @@ from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.report import ReplayColumn, ReplaySummary
 from ebbtide.declaration.catalog.amounts import Amount
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import by_cloud
 from ebbtide.errors import EbbtideError
 from ebbtide.placement.profile import PoolProfile, Profile
 from ebbtide.placement.profile_sources import is_profile_text
@@ -121,7 +121,7 @@ def _recorded_pool(pool: RecordedPool, profile: PoolProfile) -> dict[str, Any]:
     return profiled_pool(profile) | {
         "cloud": pool.site.cloud.value,
         "region": pool.site.region,
-        "zones": pool.zones or (("0",) if pool.site.cloud is CloudKind.AKS else (pool.site.location,)),
+        "zones": pool.zones or (by_cloud(gke=pool.site.location, aks="0")[pool.site.cloud],),
         "taints": [
             {"key": taint.key, "value": taint.value, "effect": taint.effect.value} for taint in taints
         ],

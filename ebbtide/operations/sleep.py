@@ -14,7 +14,7 @@ from ebbtide.analysis.costs.charges import Rates, rates
 from ebbtide.clients.clouds.interfaces import ClusterPower, NodePoolSize
 from ebbtide.clients.kubernetes.objects import part, text, words
 from ebbtide.declaration.catalog.amounts import total
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.operations import access, queue_stops, state
 from ebbtide.operations.failures import OperationError
 from ebbtide.operations.inspection import running_lines
@@ -22,10 +22,6 @@ from ebbtide.operations.work import Work, take_snapshot, work
 from ebbtide.values import clock
 from ebbtide.values.given_command import given_command
 
-_CLUSTERS: Final = {
-    "gcp:container/cluster:Cluster": CloudKind.GKE,
-    "azure-native:containerservice:ManagedCluster": CloudKind.AKS,
-}
 _GKE_POOL: Final = "gcp:container/nodePool:NodePool"
 
 
@@ -56,7 +52,7 @@ def own_cluster(stack: str, deployment: Mapping[str, Any]) -> OwnCluster:
         OperationError: the stack has no cluster of its own, or several.
     """
     resources: list[Mapping[str, Any]] = deployment.get("resources") or []
-    clusters = [item for item in resources if item["type"] in _CLUSTERS and not item.get("external")]
+    clusters = [item for item in resources if item["type"] in state.CLUSTERS and not item.get("external")]
     if not clusters:
         raise OperationError(
             f"Stack {stack} has no cluster of its own. Ebbtide never stops an existing cluster, which may "
@@ -71,7 +67,7 @@ def own_cluster(stack: str, deployment: Mapping[str, Any]) -> OwnCluster:
         if item["type"] == _GKE_POOL and str(item.get("id")).startswith(f"{cluster['id']}/")
     ]
     return OwnCluster(
-        _CLUSTERS[cluster["type"]],
+        state.CLUSTERS[cluster["type"]],
         str(cluster["id"]),
         text(cluster, "outputs", "name") or str(cluster["id"]).rpartition("/")[2],
         tuple(sorted(sizes, key=lambda size: size.count == 0)),
@@ -229,10 +225,10 @@ def wake(sleeper: Sleeper, log: Callable[[str], None]) -> None:
 
 def _summary(sleeper: Sleeper) -> list[str]:
     """Return lines about what a sleeping stack saves, and what is still billed."""
-    is_gke = sleeper.cluster.cloud is CloudKind.GKE
     nodes = sleeper.rates.idle_of_nodes
     saved = nodes.words(unknown="an unknown amount")
-    billed = [item for item in sleeper.rates.billed(clock.now()) if is_gke or item.name != "control plane"]
+    unbilled = by_cloud(gke="", aks="control plane")[sleeper.cluster.cloud]
+    billed = [item for item in sleeper.rates.billed(clock.now()) if item.name != unbilled]
     still = total(item.amount for item in billed).words(unknown="an unknown amount")
     names = ", ".join(dict.fromkeys(item.name for item in billed)) or "nothing else"
     return [

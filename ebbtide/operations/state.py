@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -13,7 +13,7 @@ from ebbtide.analysis.reading.gke import FUTURE_RESERVATION, read_period
 from ebbtide.analysis.recording.recording import STACK_TYPE, urn_name
 from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
 from ebbtide.clients.kubernetes.objects import part, parts, text
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model import expiry
 
 
@@ -51,9 +51,9 @@ Item = Mapping[str, Any]
 
 GKE_CLUSTER: Final = "gcp:container/cluster:Cluster"
 AKS_CLUSTER: Final = "azure-native:containerservice:ManagedCluster"
-CLUSTERS: Final = frozenset({GKE_CLUSTER, AKS_CLUSTER})
-_GKE: Final = "gcp:container/"
-_AKS: Final = "azure-native:containerservice:"
+CLUSTERS: Final = {type_: cloud for cloud, type_ in by_cloud(gke=GKE_CLUSTER, aks=AKS_CLUSTER).items()}
+"""Clouds by the type token of their clusters."""
+_PREFIXES: Final = by_cloud(gke="gcp:container/", aks="azure-native:containerservice:")
 
 
 def accounts(resources: Iterable[Item]) -> tuple[Account, ...]:
@@ -63,18 +63,25 @@ def accounts(resources: Iterable[Item]) -> tuple[Account, ...]:
         resources: `resources` of the output of `pulumi stack export`.
     """
     listed = [
-        *(
-            Account(CloudKind.GKE, project)
-            for item in resources
-            if str(item["type"]).startswith(_GKE) and (project := _known(item, "project"))
-        ),
-        *(
-            Account(CloudKind.AKS, _segment(text(item, "id"), "subscriptions"))
-            for item in resources
-            if str(item["type"]).startswith(_AKS) and text(item, "id")
-        ),
+        account
+        for cloud, prefix in _PREFIXES.items()
+        for item in resources
+        if str(item["type"]).startswith(prefix) and (account := _account(item, cloud))
     ]
     return tuple(dict.fromkeys(listed))
+
+
+def _account(item: Item, cloud: CloudKind) -> Account | None:
+    """Return the project or subscription of a resource; None before it is known."""
+    match cloud:
+        case CloudKind.GKE:
+            project = _known(item, "project")
+            return Account(cloud, project) if project else None
+        case CloudKind.AKS:
+            identity = text(item, "id")
+            return Account(cloud, _segment(identity, "subscriptions")) if identity else None
+        case _:
+            assert_never(cloud)
 
 
 def clusters(resources: Iterable[Item]) -> Iterator[ClusterIdentity]:
@@ -84,22 +91,24 @@ def clusters(resources: Iterable[Item]) -> Iterator[ClusterIdentity]:
         resources: resources of the state, and of its pending operations.
     """
     for item in resources:
-        if item.get("external"):
+        cloud = CLUSTERS.get(item["type"])
+        if item.get("external") or cloud is None or (account := _account(item, cloud)) is None:
             continue
-        if item["type"] == GKE_CLUSTER and _known(item, "project"):
-            yield ClusterIdentity(
-                account=Account(CloudKind.GKE, _known(item, "project")),
-                location=_known(item, "location"),
-                name=_known(item, "name"),
-            )
-        elif item["type"] == AKS_CLUSTER and text(item, "id"):
-            yield ClusterIdentity(
-                account=Account(CloudKind.AKS, _segment(text(item, "id"), "subscriptions")),
-                location=_known(item, "location"),
-                name=_segment(text(item, "id"), "managedClusters"),
-                resource_group=_segment(text(item, "id"), "resourceGroups"),
-                node_resource_group=text(item, "outputs", "nodeResourceGroup"),
-            )
+        match cloud:
+            case CloudKind.GKE:
+                yield ClusterIdentity(
+                    account=account, location=_known(item, "location"), name=_known(item, "name")
+                )
+            case CloudKind.AKS:
+                yield ClusterIdentity(
+                    account=account,
+                    location=_known(item, "location"),
+                    name=_segment(text(item, "id"), "managedClusters"),
+                    resource_group=_segment(text(item, "id"), "resourceGroups"),
+                    node_resource_group=text(item, "outputs", "nodeResourceGroup"),
+                )
+            case _:
+                assert_never(cloud)
 
 
 def _known(item: Item, name: str) -> str:

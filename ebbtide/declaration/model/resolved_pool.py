@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from ebbtide.declaration.catalog.accelerators import AMD, chips_of, is_tpu, partitions, vendor
 from ebbtide.declaration.catalog.amounts import PricedNode
@@ -163,9 +163,13 @@ class ResolvedPool(Pool):
         region (three if unknown)."""
         if self.zones:
             return len(self.zones)
-        if self.site.is_zonal or self.site.cloud is CloudKind.AKS:
-            return 1
-        return len(self.site.locations.default_zones(self.site.region)) or GKE_REGION_ZONES
+        match self.site.cloud:
+            case CloudKind.GKE if not self.site.is_zonal:
+                return len(self.site.locations.default_zones(self.site.region)) or GKE_REGION_ZONES
+            case CloudKind.GKE | CloudKind.AKS:
+                return 1
+            case _:
+                assert_never(self.site.cloud)
 
     @property
     def max_run_seconds(self) -> int | None:

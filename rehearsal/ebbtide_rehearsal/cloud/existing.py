@@ -287,8 +287,13 @@ def make_found(found: Found, written: Mapping[str, Any], store: Store, clusters:
         introduce(written, store)
     else:
         make(written, store, clusters)
-    seed = found_on_gke if found.cloud is CloudKind.GKE else found_on_aks
-    seed(store, clusters, found)
+    match found.cloud:
+        case CloudKind.GKE:
+            found_on_gke(store, clusters, found)
+        case CloudKind.AKS | None:
+            found_on_aks(store, clusters, found)
+        case _:
+            assert_never(found.cloud)
 
 
 def introduce(written: Mapping[str, Any], store: Store) -> None:

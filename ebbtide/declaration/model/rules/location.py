@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import assert_never
 
 from ebbtide.declaration.catalog.clouds import is_gke_zone, region_of
 from ebbtide.declaration.catalog.locations import Locations, Offering, is_ai_zone
@@ -245,9 +246,13 @@ _SOME = 4
 def _locations(pool: PoolIn) -> tuple[str, ...]:
     """Return the zones that a pool is created in, or on Azure its region."""
     site = pool.site
-    if site.cloud is CloudKind.AKS or (site.is_zonal and not pool.pool.zones):
-        return (site.location,)
-    return pool.pool.zones or site.locations.default_zones(site.region)
+    match site.cloud:
+        case CloudKind.GKE if pool.pool.zones or not site.is_zonal:
+            return pool.pool.zones or site.locations.default_zones(site.region)
+        case CloudKind.GKE | CloudKind.AKS:
+            return (site.location,)
+        case _:
+            assert_never(site.cloud)
 
 
 def _hardware(offering: Offering, pool: PoolIn) -> str:

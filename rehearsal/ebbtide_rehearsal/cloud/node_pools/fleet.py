@@ -12,7 +12,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, Self, assert_never
 
 from ebbtide.declaration.catalog.machines import find_machine, quota_names
 from ebbtide.declaration.cloud_kind import CloudKind
@@ -184,14 +184,19 @@ def shares(pool: NodePool) -> dict[str, int]:
     spot = pool.capacity in _CHEAPER
     cores = quota_names(cloud, machine.family, spot=spot)
     counts = dict.fromkeys(cores, machine.vcpus)
-    if cloud is CloudKind.AKS:
-        return counts if spot else {**counts, "cores": machine.vcpus}
-    if pool.accelerator is not None:
-        kind, number = pool.accelerator
-        names = [name for name in quota_names(cloud, machine.family, kind, spot=spot) if name not in cores]
-        counts |= dict.fromkeys(names, number)
-        counts |= {OF_PROJECT: number} if "GPU" in "".join(names) else {}
-    return {**counts, "SSD_TOTAL_GB": pool.ssd_gb} if pool.ssd_gb else counts
+    match cloud:
+        case CloudKind.GKE:
+            if pool.accelerator is not None:
+                kind, number = pool.accelerator
+                of_kind = quota_names(cloud, machine.family, kind, spot=spot)
+                names = [name for name in of_kind if name not in cores]
+                counts |= dict.fromkeys(names, number)
+                counts |= {OF_PROJECT: number} if "GPU" in "".join(names) else {}
+            return {**counts, "SSD_TOTAL_GB": pool.ssd_gb} if pool.ssd_gb else counts
+        case CloudKind.AKS:
+            return counts if spot else {**counts, "cores": machine.vcpus}
+        case _:
+            assert_never(cloud)
 
 
 def usage(store: Store, cloud: CloudKind, region: str, machines: Iterable[Machine]) -> Mapping[str, int]:
