@@ -6,7 +6,7 @@ with a hanging indent, and columns that do not fit move below their rows.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
@@ -41,6 +41,7 @@ from ebbtide.analysis.recording.assumption_tables import assumed_spans
 from ebbtide.analysis.recording.recording import urn_name
 from ebbtide.analysis.recording.values import SECRET_TEXT, UNKNOWN_TEXT
 from ebbtide.text import several
+from ebbtide.values.paths import child_path
 
 _HEADING: Final = "bold"
 _QUIET: Final = "dim"
@@ -380,7 +381,7 @@ def _counted(counts: Counts) -> str:
 
 
 _LONGEST: Final = 100
-"""Maximum length of a value; longer ones are shortened. The JSON document has them whole."""
+"""Maximum length of a line; longer texts are shortened. The JSON document has them whole."""
 
 
 def resource_tree(preview: Preview, *, values: bool) -> Iterator[RenderableType]:
@@ -406,11 +407,17 @@ def resource_tree(preview: Preview, *, values: bool) -> Iterator[RenderableType]
     yield Group(tree, *legend)
 
 
-def _inputs(inputs: Mapping[str, Any]) -> Iterator[str]:
-    """Yield one input per line, as JSON."""
-    for name, value in inputs.items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        yield f"{name}: {text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}"
+def _inputs(value: Any, path: str = "") -> Iterator[str]:
+    """Yield one input per line, as JSON; objects and lists that are too long for a line, by their members."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, dict) and not (path and len(text) <= _LONGEST):
+        for key, item in cast("dict[str, Any]", value).items():
+            yield from _inputs(item, child_path(path, key))
+    elif isinstance(value, list) and len(text) > _LONGEST:
+        for index, item in enumerate(cast("list[Any]", value)):
+            yield from _inputs(item, child_path(path, index))
+    else:
+        yield f"{path}: {text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}"
 
 
 def _symbols(resources: Sequence[ResourceReport]) -> dict[str, str]:

@@ -163,6 +163,15 @@ def test_narrow_tables_say_the_rest_below(preview: Preview) -> None:
     assert "vcpu 12; gib 85; capacity spot; 1 x nvidia-tesla-a100" in text.replace("\n    ", " ")
 
 
+def test_values_show_a_long_object_by_its_members(preview: Preview) -> None:
+    """A pool's nodeConfig is whole, although its JSON is too long for a line."""
+    text = _text(preview, 200, values=True)
+    assert "nodeConfig.machineType: a2-highgpu-1g\n" in text
+    assert '"key": "cloud.google.com/gke-spot"' in text
+    assert "nodeConfig.spot: true\n" in text
+    assert 'autoscaling: {"totalMaxNodeCount": 4, "totalMinNodeCount": 0}\n' in text
+
+
 def test_no_secret_is_shown(preview: Preview) -> None:
     """On any console."""
     assert "hunter22" not in _text(preview, 120, terminal=True, values=True)
