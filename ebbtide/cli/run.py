@@ -173,9 +173,9 @@ def create(
         return
     namespace = manifest["metadata"].get("namespace") or api.namespace
     earlier = runs.check(api, (manifest, *dependents), namespace, replace=replace)
-    if earlier is not None:
-        confirm_end(earlier, user, namespace, is_document=options["format_"] is PreviewFormat.JSON)
+    ends = confirm_end(earlier, user, namespace) if earlier is not None else ""
     notes = [
+        *([ends] if ends else []),
         f"Code: {several(len(folder.files), 'file')}, {size_text(folder.size)}, of {folder.root}",
         *(
             f"{path} is an absolute link, or one to outside of the folder, and is not copied to the Job."
@@ -196,8 +196,11 @@ def create(
     )
 
 
-def confirm_end(earlier: "Object", user: str, namespace: str, *, is_document: bool) -> None:
+def confirm_end(earlier: "Object", user: str, namespace: str) -> str:
     """Ask before a running Job is replaced; without a terminal only a user's own is.
+
+    Returns:
+        What to report once it is replaced; empty if it had ended, or the user was asked.
 
     Raises:
         Exit: the user declined; nothing was changed.
@@ -208,7 +211,7 @@ def confirm_end(earlier: "Object", user: str, namespace: str, *, is_document: bo
     from ebbtide.work.evidence import owner_of  # noqa: PLC0415
 
     if condition(earlier, "Complete") or condition(earlier, "Failed"):
-        return
+        return ""
     name, owner = earlier["metadata"]["name"], owner_of(earlier)
     whose = "yours" if owner == user else f"that of {owner}"
     active = earlier.get("status", {}).get("active", 0)
@@ -216,14 +219,14 @@ def confirm_end(earlier: "Object", user: str, namespace: str, *, is_document: bo
     if sys.stdin.isatty():
         if not typer.confirm(f"{job}. End it?"):
             raise typer.Exit(ExitStatus.FOUND)
-    elif owner != user:
+        return ""
+    if owner != user:
         cancel = given_command().on_job("cancel", name, namespace)
         raise WorkloadError(
             f"Nothing was changed: {job}, and there is no terminal to confirm its end. Write another name, "
             f"or end it first with: {cancel}"
         )
-    else:
-        say(f"{job}: it is ended and replaced.", err=is_document)
+    return f"The earlier Job {name}, yours, had not ended, with {several(active, 'pod')}: it is replaced."
 
 
 def with_code(

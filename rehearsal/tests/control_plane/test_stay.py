@@ -291,7 +291,7 @@ def test_the_tutorial(tmp_path: Path) -> None:
     project = _project(tmp_path, "first", declared)
     shell = ["bash", "-ec", first.replace("make install", "")]
     preview = subprocess.run(shell, cwd=project, capture_output=True, text=True, check=True).stdout
-    assert "31 resources to create" in preview
+    assert "33 resources to create" in preview
     assert rehearse == ".venv/bin/ebbtide rehearse first --stay\n"
     with _staying(keep=tmp_path / "kept", stack="first", project=project) as rehearsal:
         assert rehearsal.run(f"set -e\n{look}")[0] == 0

@@ -27,7 +27,7 @@ def test_what_is_guarded_stays(project: Project) -> None:
     assert status == 2
     assert errors.startswith("Nothing was changed: train of stack prod is protected")
     assert "write a `lifetime` in Pulumi.prod.yaml" in errors
-    assert errors.endswith("run `pulumi up --stack prod`, then destroy it.\n")
+    assert f"run `pulumi up --stack prod --cwd {project.root}`, then destroy it.\n" in errors
     assert "acme:gke:Cluster" in project.pulumi("stack", "export", "--stack", "prod")
 
 
@@ -50,7 +50,8 @@ def test_a_stack_goes_and_the_other_stays_selected(project: Project) -> None:
         "deleted: acme:web:Site a",
         "deleted: acme:web:Site b",
     ]
-    assert "Stack old is destroyed. `pulumi stack rm old --preserve-config` removes its state" in out
+    removal = f"pulumi stack rm old --preserve-config --cwd {project.root}"
+    assert f"Stack old is destroyed. `{removal}` removes its state" in out
     assert project.destroy("old")[:2] == (0, "Stack old has no resources to destroy.\n")
     selected = [
         stack["name"] for stack in json.loads(project.pulumi("stack", "ls", "--json")) if stack["current"]
@@ -69,10 +70,8 @@ def test_the_selected_stack_is_the_default(project: Project) -> None:
     project.pulumi("stack", "unselect")
     status, _, errors = project.destroy()
     assert status == 2
-    assert (
-        errors
-        == f"No stack is named, and Pulumi has none selected. Write: {command_line('destroy', 'STACK')}\n"
-    )
+    again = command_line("destroy", "STACK", "--cwd", str(project.root))
+    assert errors == f"No stack is named, and Pulumi has none selected. Write: {again}\n"
 
 
 def test_stacks_that_are_not_there(project: Project) -> None:

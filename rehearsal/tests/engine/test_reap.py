@@ -67,7 +67,7 @@ def test_the_expired_ones_go(project: Project) -> None:
     assert "reap --yes" in out.splitlines()[-1]
     status, out, _ = project.ebbtide("reap", "old-*", "broken")
     assert [line.split()[0] for line in out.splitlines()[1:5]] == ["broken", "old-3", "old-2", "old-1"]
-    assert "reap --yes 'old-*' broken" in out.splitlines()[-1]
+    assert "reap 'old-*' broken --yes" in out.splitlines()[-1]
     status, out, _ = project.ebbtide("reap", "pr-*")
     assert (status, out.splitlines()[0]) == (0, "No stack has expired.")
 

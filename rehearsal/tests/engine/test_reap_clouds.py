@@ -145,9 +145,9 @@ def test_a_subscription_is_named(run: Commands) -> None:
 
 
 def test_without_access_it_is_said_in_a_line(run: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The expired stacks are listed all the same, and the exit status stays."""
+    """The expired stacks are listed all the same, and the exit status says that not all was searched."""
     status, out, errors = run.run("reap", "--google-project", "nowhere")
-    assert (status, errors) == (0, "")
+    assert (status, errors) == (1, "")
     start = "Unmanaged resources were not searched in project nowhere: the credentials have no access"
     assert out.splitlines()[1].startswith(start)
 

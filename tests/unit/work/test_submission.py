@@ -231,17 +231,18 @@ def test_the_end_comes_after_the_last_lines() -> None:
     ],
 )
 def test_a_running_job_of_another_is_not_replaced_unasked(
-    capsys: pytest.CaptureFixture[str], owner: str, conditions: tuple[Any, ...], message: str
+    owner: str, conditions: tuple[Any, ...], message: str
 ) -> None:
     """The question names whose running Job ends; one that has ended is nobody's loss."""
     earlier = job(conditions=conditions, active=1)
     earlier["metadata"]["annotations"] = {USER: owner}
     if message:
         with pytest.raises(WorkloadError, match=message):
-            confirm_end(earlier, "bert", "vision", is_document=False)
+            confirm_end(earlier, "bert", "vision")
         return
-    confirm_end(earlier, "bert", "vision", is_document=False)
-    assert ("and is yours: it is ended and replaced." in capsys.readouterr().out) is (conditions == ())
+    assert confirm_end(earlier, "bert", "vision") == (
+        "" if conditions else "The earlier Job train, yours, had not ended, with 1 pod: it is replaced."
+    )
 
 
 def test_a_terminal_has_one_line() -> None:
