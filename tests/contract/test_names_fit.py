@@ -44,6 +44,7 @@ _DNS = st.from_regex(_LABEL, fullmatch=True) | st.sampled_from(
     ["0", "ml", "a" * 63, "google", "microsoft-ml", "login"]
 )
 _PROJECTS = st.sampled_from(["acme-ml", "p" * 30, "acme.example:ml-lab", "google.com:skia-buildbots"])
+_NODES = {"overrides": {"nodeResourceGroup": "nodes"}}
 
 
 @st.composite
@@ -57,11 +58,12 @@ def _declaration(draw: st.DrawFn, cloud: str) -> Declaration:
     teams = draw(st.lists(_DNS.filter(lambda name: name != "default"), unique=True, min_size=1, max_size=2))
     files = {"gke": "filestore", "aks": "azure-files"}[cloud]
     everything = {"bucket": {}, "registry": {}, "volume": {"kind": files}}
-    project = {"project": draw(_PROJECTS)} if cloud == "gke" else {}
+    # AKS' own name of the nodes' resource group has the cluster's twice, which a rule limits.
+    own = {"gke": st.fixed_dictionaries({"project": _PROJECTS}), "aks": st.just(_NODES)}
     return changed(
         BASES[cloud],
         name=draw(_CLUSTER[cloud]),
-        cloud=BASES[cloud]["cloud"] | project,
+        cloud=BASES[cloud]["cloud"] | draw(own[cloud]),
         pools=[
             {**system, "nodes": {"max": 6}},
             *({"name": name, "machine": machine, "capacity": "spot", "nodes": {"max": 4}} for name in pools),
