@@ -140,7 +140,7 @@ def _verdict(
 
 _NAMESPACE: Final = "kubernetes:core/v1:Namespace"
 _ROLE_BINDING: Final = "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding"
-POOL_NAMES: Final = dict(
+POOL_NAMES: Final[Mapping[str, str]] = dict(
     by_cloud(gke=("ebbtide:gke:NodePool", "name"), aks=("ebbtide:aks:NodePool", "agentPoolName")).values()
 )
 """Input with a pool's name, by the type of its component."""
