@@ -18,7 +18,7 @@ from tests.repository import ROOT
 _MOST: Final = 10
 """Test files of a run, which take about half a minute on two cores."""
 _REAL: Final = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(engine|rehearsal)\b", flags=re.MULTILINE)
-"""What `make rehearse` runs."""
+"""Test files that `make rehearse` runs."""
 _PACKAGES: Final = ("ebbtide", "components", "stacks", "rehearsal", "kueue-replay", "tests")
 
 

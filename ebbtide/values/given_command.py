@@ -84,7 +84,7 @@ class GivenCommand:
         self.facts = [*(() if self.is_finished else self.facts or ()), *facts]
 
     def unconfirmed(self, question: str) -> str:
-        """Return the message about a question that nobody can answer, without a terminal."""
+        """Return the message about a question that cannot be asked without a terminal."""
         so_far = f"and so far {'; '.join(self.facts)}" if self.facts else f"so {NOTHING}"
         again = self.again("--yes")
         return f"{question} There is no terminal to confirm, {so_far}. Continue with: {again}"

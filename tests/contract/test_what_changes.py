@@ -1,4 +1,4 @@
-"""What each change of a field in `test_every_field` does to resources and outputs, in `changes.txt`.
+"""Effects of each change of a field in `test_every_field` on resources and outputs, in `changes.txt`.
 
 `python -m tests.contract.test_what_changes` writes the file. An added or removed resource is one row with a
 checksum of its inputs and options; a long value is shortened, with a checksum.
