@@ -16,12 +16,11 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from ebbtide.autoscaler.backoff import NodeSettings
+from ebbtide.autoscaler.nodes import RECLAIMABLE, Autoscaling, NodePool
 from ebbtide.declaration.project import yaml_file
 from ebbtide.values.user_files import LARGEST_GENERATED, UserFileError, parse_json, read_text
 from ebbtide_rehearsal import RehearsalError
-from ebbtide_rehearsal.cloud.node_pools.fleet import NodeSettings
-from ebbtide_rehearsal.cloud.node_pools.removal import RECLAIMABLE
-from ebbtide_rehearsal.cloud.pools import Autoscaling, NodePool
 from kueue_replay.cluster import Part
 
 _HOUR: Final = 3600.0

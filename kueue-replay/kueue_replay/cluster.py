@@ -10,12 +10,12 @@ from typing import Any, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from ebbtide.autoscaler.nodes import NodePool
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.catalog.commitments import Coverage, Use
 from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide.placement import NodeTaint
 from ebbtide.values.kueue_api import flavors_of_queues, of_kind, selects
-from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.report.document import Rate, Rates
 
 _CONFIGURATION: Final = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration"}

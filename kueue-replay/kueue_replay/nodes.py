@@ -15,25 +15,16 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Final, Literal, Protocol
 
+from ebbtide.autoscaler.backoff import Backoff
+from ebbtide.autoscaler.expander import best
+from ebbtide.autoscaler.nodes import Machine, NodePool, is_recreated, labels, node_group, provides
+from ebbtide.autoscaler.provisioning_requests import decide
+from ebbtide.autoscaler.scale_down import ScaleDownReview, review
+from ebbtide.autoscaler.scale_up import expansion_options, missing_machines, options, spread
+from ebbtide.autoscaler.scheduling import Pod
+from ebbtide.autoscaler.snapshot import QUEUED, ClusterSnapshot, Node, Order, PodSet, ProvisioningRequest
 from ebbtide.placement.profile import SAFE_TO_EVICT, Toleration
 from ebbtide.values.pod_requests import amounts
-from ebbtide_rehearsal.cloud.node_pools.expander import best
-from ebbtide_rehearsal.cloud.node_pools.fleet import Backoff
-from ebbtide_rehearsal.cloud.node_pools.machines import Machine, labels, node_group, provides
-from ebbtide_rehearsal.cloud.node_pools.provisioning_requests import decide
-from ebbtide_rehearsal.cloud.node_pools.removal import is_recreated, missing_machines
-from ebbtide_rehearsal.cloud.node_pools.scale_down import ScaleDownReview, review
-from ebbtide_rehearsal.cloud.node_pools.scale_up import expansion_options, options, spread
-from ebbtide_rehearsal.cloud.node_pools.scheduling import Pod
-from ebbtide_rehearsal.cloud.node_pools.snapshot import (
-    QUEUED,
-    ClusterSnapshot,
-    Node,
-    Order,
-    PodSet,
-    ProvisioningRequest,
-)
-from ebbtide_rehearsal.cloud.pools import NodePool
 from kueue_replay.cloud_model import Cloud
 from kueue_replay.cluster import Shape
 from kueue_replay.occupancy import Run, SimulatedNode

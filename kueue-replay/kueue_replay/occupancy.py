@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from ebbtide_rehearsal.cloud.node_pools.machines import Machine
-from ebbtide_rehearsal.cloud.node_pools.snapshot import Node
-from ebbtide_rehearsal.cloud.pools import NodePool
+from ebbtide.autoscaler.nodes import Machine, NodePool
+from ebbtide.autoscaler.snapshot import Node
 from kueue_replay.cluster import Shape
 
 

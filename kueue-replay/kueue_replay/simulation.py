@@ -10,7 +10,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
-from ebbtide_rehearsal.cloud.node_pools.machines import Machine
+from ebbtide.autoscaler.nodes import Machine
 from ebbtide_rehearsal.cloud.store import Event
 from ebbtide_rehearsal.report.document import Ledger, Series, ledger
 from kueue_replay.cloud_model import Cloud

@@ -18,13 +18,12 @@ from typing import Final
 
 from ebbtide.analysis.preview.stack_config import PLACEHOLDER, StackFileError
 from ebbtide.analysis.preview.stack_files import StackFiles, read_stack, stack_named_by
+from ebbtide.autoscaler.nodes import RECLAIMABLE
 from ebbtide.operations.interrupts import deferred_interrupts
 from ebbtide.text import did_you_mean
 from ebbtide_rehearsal import RehearsalError
 from ebbtide_rehearsal.cloud.existing import introduce
-from ebbtide_rehearsal.cloud.node_pools.machines import all_machines
-from ebbtide_rehearsal.cloud.node_pools.removal import RECLAIMABLE
-from ebbtide_rehearsal.cloud.pools import all_pools
+from ebbtide_rehearsal.cloud.pools import all_machines, all_pools
 from ebbtide_rehearsal.cloud.rest.access import rest_access
 from ebbtide_rehearsal.cloud.running import CloudSettings, RunningCloud, store_file
 from ebbtide_rehearsal.cloud.store import RECLAIM, InjectedFault, Store

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide_rehearsal.cloud.node_pools.fleet import NodeSettings
-from ebbtide_rehearsal.cloud.pools import Autoscaling
+from ebbtide.autoscaler.backoff import NodeSettings
+from ebbtide.autoscaler.nodes import Autoscaling
 from kueue_replay.cloud_model import (
     Availability,
     Cloud,

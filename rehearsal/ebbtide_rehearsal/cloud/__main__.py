@@ -20,11 +20,11 @@ from types import FrameType
 from typing import Final, Literal
 
 from ebbtide import lazy_packages
+from ebbtide.autoscaler.backoff import NodeSettings
 from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
 from ebbtide_rehearsal.cloud.control_planes import ControlPlanes
 from ebbtide_rehearsal.cloud.existing import make
 from ebbtide_rehearsal.cloud.gcp.provider import Gcp
-from ebbtide_rehearsal.cloud.node_pools.fleet import NodeSettings
 from ebbtide_rehearsal.cloud.node_pools.loop import NodeLoop
 from ebbtide_rehearsal.cloud.node_pools.pod_processes import PROCESSES
 from ebbtide_rehearsal.cloud.protocol import serve

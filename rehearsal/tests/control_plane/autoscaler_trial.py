@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ebbtide.autoscaler.backoff import NodeSettings
+from ebbtide.autoscaler.nodes import Autoscaling, Expander, Machine, NodePool, new_name
+from ebbtide.autoscaler.snapshot import read_node
 from ebbtide.clients.kubernetes import Api
 from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
-from ebbtide_rehearsal.cloud.node_pools.fleet import Fleet, NodeSettings
-from ebbtide_rehearsal.cloud.node_pools.machines import Machine, new_name, put
-from ebbtide_rehearsal.cloud.node_pools.snapshot import SnapshotReader, read_node
-from ebbtide_rehearsal.cloud.pools import Autoscaling, Expander, NodePool, put_settings, register
+from ebbtide_rehearsal.cloud.node_pools.fleet import Fleet
+from ebbtide_rehearsal.cloud.node_pools.snapshot import SnapshotReader
+from ebbtide_rehearsal.cloud.pools import put, put_settings, register
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_plane.cluster import Object, pod, wait
 from rehearsal.tests.control_plane.node_pools import CLUSTER, work_pool

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import grpc
 
-from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
+from ebbtide.autoscaler.nodes import UNINITIALIZED, Machine, NodePool, node_group, provider_id
+from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator, node
 from ebbtide_rehearsal.cloud.node_pools.fleet import Fleet
-from ebbtide_rehearsal.cloud.node_pools.machines import UNINITIALIZED, Machine, node, node_group, provider_id
-from ebbtide_rehearsal.cloud.pools import NodePool, pools
+from ebbtide_rehearsal.cloud.pools import pools
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import PortReservation

@@ -6,13 +6,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ebbtide.autoscaler.backoff import NodeSettings
+from ebbtide.autoscaler.nodes import NodePool
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import NodeTaint
-from ebbtide_rehearsal.cloud.node_pools.fleet import NodeSettings
 from ebbtide_rehearsal.cloud.node_pools.loop import NodeLoop
-from ebbtide_rehearsal.cloud.pools import NodePool, register
+from ebbtide_rehearsal.cloud.pools import register
 from ebbtide_rehearsal.cloud.store import RECLAIM, InjectedFault, Store
 from rehearsal.tests.control_plane.cluster import Object, pod
 

@@ -14,15 +14,14 @@ from typing import Any, cast
 
 import pytest
 
+from ebbtide.autoscaler.backoff import NodeSettings
+from ebbtide.autoscaler.nodes import Expander, NodePool, node_group
+from ebbtide.autoscaler.scale_down import ScaleDownReview, review
+from ebbtide.autoscaler.scale_up import expansion_options, scale_up
+from ebbtide.autoscaler.snapshot import ClusterSnapshot
 from ebbtide.clients.kubernetes import Api
 from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
-from ebbtide_rehearsal.cloud.node_pools.fleet import NodeSettings
-from ebbtide_rehearsal.cloud.node_pools.machines import node_group
-from ebbtide_rehearsal.cloud.node_pools.scale_down import ScaleDownReview, review
-from ebbtide_rehearsal.cloud.node_pools.scale_up import expansion_options, scale_up
-from ebbtide_rehearsal.cloud.node_pools.snapshot import ClusterSnapshot
-from ebbtide_rehearsal.cloud.pools import Expander, NodePool
 from ebbtide_rehearsal.cloud.store import NO_STOCK, InjectedFault
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.stages import RUNS_FOR

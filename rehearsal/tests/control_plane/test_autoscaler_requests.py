@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
-from ebbtide.clients.kubernetes import Api
-from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
-from ebbtide_rehearsal.cloud.node_pools.fleet import NodeSettings
-from ebbtide_rehearsal.cloud.node_pools.machines import node_group
-from ebbtide_rehearsal.cloud.node_pools.provisioning_requests import decide, ordered
-from ebbtide_rehearsal.cloud.node_pools.snapshot import (
+from ebbtide.autoscaler.backoff import NodeSettings
+from ebbtide.autoscaler.nodes import NodePool, node_group
+from ebbtide.autoscaler.provisioning_requests import decide, ordered
+from ebbtide.autoscaler.snapshot import (
     ATOMIC,
     CHECK,
     ClusterSnapshot,
@@ -21,7 +19,8 @@ from ebbtide_rehearsal.cloud.node_pools.snapshot import (
     ProvisioningRequest,
     RequestCondition,
 )
-from ebbtide_rehearsal.cloud.pools import NodePool
+from ebbtide.clients.kubernetes import Api
+from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from rehearsal.tests.control_plane.autoscaler_trial import Trial, aks_pool, join, pending_pods
 from rehearsal.tests.control_plane.cluster import Object, namespace

@@ -6,10 +6,11 @@ from typing import Any, Final
 
 import pytest
 
+from ebbtide.autoscaler.nodes import Machine
 from ebbtide.clients.kubernetes import Api
 from ebbtide_rehearsal import stay
 from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, NODE_POOL
-from ebbtide_rehearsal.cloud.node_pools.machines import Machine, all_machines
+from ebbtide_rehearsal.cloud.pools import all_machines
 from ebbtide_rehearsal.cloud.provider import BEHIND
 from ebbtide_rehearsal.cloud.store import RECLAIM, InjectedFault, Store
 from rehearsal.tests.control_plane.cluster import run_for, wait

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from ebbtide.autoscaler.nodes import Autoscaling, NodePool
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
-from ebbtide_rehearsal.cloud.pools import Autoscaling, NodePool, put_settings
+from ebbtide_rehearsal.cloud.pools import put_settings
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from rehearsal.tests.control_plane.commands import Ebbtide

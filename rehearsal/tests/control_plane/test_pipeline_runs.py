@@ -13,11 +13,11 @@ from kfp import compiler, dsl
 from rich.console import Console
 
 from components.addons.pipeline_retries import CONFIG, retrying
+from ebbtide.autoscaler.nodes import NodePool
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
-from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.control_plane.processes import Processes

@@ -7,13 +7,14 @@ import pytest
 import yaml
 
 from components.addons.kueue import NAMESPACE, values
+from ebbtide.autoscaler.nodes import NodePool
 from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.operations.replays import recorded_cluster
 from ebbtide.placement.derive import profile
 from ebbtide.work.jobs import job
-from ebbtide_rehearsal.cloud.pools import NodePool, register
+from ebbtide_rehearsal.cloud.pools import register
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from kueue_replay import cluster as replayed

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from ebbtide.autoscaler.nodes import Autoscaling
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import TeamProfile
-from ebbtide_rehearsal.cloud.pools import Autoscaling, put_settings
+from ebbtide_rehearsal.cloud.pools import put_settings
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from rehearsal.tests.control_plane.commands import Ebbtide
 from rehearsal.tests.control_plane.node_pools import CLUSTER, declared_pool, running

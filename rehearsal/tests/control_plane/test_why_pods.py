@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ebbtide.autoscaler.nodes import NodePool
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.declaration.model.declare import declare
@@ -16,7 +17,6 @@ from ebbtide.values import clock
 from ebbtide.work.evidence import Actor, Cause, read_evidence
 from ebbtide.work.progress import cause_of
 from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
-from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.cloud.store import NO_STOCK, InjectedFault
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.stages import EXIT_CODE, RUNS_FOR

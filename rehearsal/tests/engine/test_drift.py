@@ -15,11 +15,12 @@ from ebbtide.analysis.drift.differences import differences_of
 from ebbtide.analysis.drift.report import Action, Drift
 from ebbtide.analysis.preview.stack_files import StackFiles, read_stack
 from ebbtide.analysis.providers.property_path import merged
+from ebbtide.autoscaler.nodes import Machine
 from ebbtide.operations import drift
 from ebbtide.operations import stack as stacks
 from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
 from ebbtide_rehearsal.cloud.gcp.provider import Gcp
-from ebbtide_rehearsal.cloud.node_pools.machines import Machine, drop, machines, put
+from ebbtide_rehearsal.cloud.pools import drop, machines, put
 from ebbtide_rehearsal.cloud.store import Resource, Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.edits import GONE, Edit, EditedObjects, edit_resource

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from pulumi.automation import CommandError
 
+from ebbtide.autoscaler.nodes import Machine
 from ebbtide_rehearsal.cloud.gcp.provider import Gcp
 from ebbtide_rehearsal.cloud.gcp.request import KEY_MEMBER
 from ebbtide_rehearsal.cloud.gcp.seeding import seed_cluster
-from ebbtide_rehearsal.cloud.node_pools.machines import Machine, put
+from ebbtide_rehearsal.cloud.pools import put
 from ebbtide_rehearsal.cloud.store import API_ERROR, NO_STOCK, InjectedFault, Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.any_objects import AnyObjects

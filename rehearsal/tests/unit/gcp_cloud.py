@@ -8,9 +8,10 @@ from typing import Any, cast
 
 from ebbtide.analysis.recording.recording import Resource as Recorded
 from ebbtide.analysis.recording.values import revealed
+from ebbtide.autoscaler.nodes import NodePool
 from ebbtide_rehearsal.cloud.gcp.provider import Gcp
 from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, NETWORK, NODE_POOL, SUBNETWORK, Request
-from ebbtide_rehearsal.cloud.pools import NodePool, pools
+from ebbtide_rehearsal.cloud.pools import pools
 from ebbtide_rehearsal.cloud.provider import Call, Created, DiffResult, Failure, Read
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes

@@ -2,13 +2,12 @@
 
 from typing import Any
 
+from ebbtide.autoscaler.nodes import Machine, NodePool, labels, node_group, provides
+from ebbtide.autoscaler.scheduling import Pod
+from ebbtide.autoscaler.snapshot import TO_BE_DELETED, ClusterSnapshot, Node
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.profile import Toleration
 from ebbtide.values.pod_requests import amounts
-from ebbtide_rehearsal.cloud.node_pools.machines import Machine, labels, node_group, provides
-from ebbtide_rehearsal.cloud.node_pools.scheduling import Pod
-from ebbtide_rehearsal.cloud.node_pools.snapshot import TO_BE_DELETED, ClusterSnapshot, Node
-from ebbtide_rehearsal.cloud.pools import NodePool
 
 CLUSTER = "projects/acme/locations/us-central1/clusters/tried"
 MARK = NodeTaint(TO_BE_DELETED, "1", "NoSchedule")

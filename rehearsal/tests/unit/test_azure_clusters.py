@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from ebbtide.autoscaler.nodes import Autoscaling
 from ebbtide_rehearsal.cloud.azure.clusters import RULES
-from ebbtide_rehearsal.cloud.pools import Autoscaling, pools, settings_of
+from ebbtide_rehearsal.cloud.pools import pools, settings_of
 from ebbtide_rehearsal.cloud.provider import RefusedError
 from ebbtide_rehearsal.cloud.store import QUOTA, InjectedFault
 from rehearsal.tests.unit.azure_cloud import GROUP, MANAGED_CLUSTER, SYSTEM, Azure

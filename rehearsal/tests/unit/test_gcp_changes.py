@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from ebbtide.autoscaler.nodes import Machine
 from ebbtide_rehearsal.cloud.gcp.request import (
     ACCOUNT,
     BUCKET,
@@ -14,7 +15,7 @@ from ebbtide_rehearsal.cloud.gcp.request import (
     NODE_POOL,
     SUBNETWORK,
 )
-from ebbtide_rehearsal.cloud.node_pools.machines import Machine, put
+from ebbtide_rehearsal.cloud.pools import put
 from ebbtide_rehearsal.cloud.provider import Call, DiffResult, Read, RefusedError
 from rehearsal.tests.unit.gcp_cloud import CLUSTER_ID, PROJECT, Cloud, base, with_cluster
 

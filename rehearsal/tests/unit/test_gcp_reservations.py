@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from ebbtide.analysis.recording.values import revealed
+from ebbtide.autoscaler.backoff import NodeSettings
 from ebbtide_rehearsal.cloud.gcp.request import FUTURE_RESERVATION, NODE_POOL
-from ebbtide_rehearsal.cloud.node_pools.fleet import Fleet, NodeSettings
+from ebbtide_rehearsal.cloud.node_pools.fleet import Fleet
 from ebbtide_rehearsal.cloud.node_pools.removal import expired
 from ebbtide_rehearsal.cloud.provider import RefusedError
 from ebbtide_rehearsal.cloud.store import Clock

@@ -13,23 +13,18 @@ from unittest.mock import create_autospec
 
 import pytest
 
+from ebbtide.autoscaler.backoff import OUT_OF_RESOURCES, QUOTA_EXCEEDED, SKIPPED, NodeSettings
+from ebbtide.autoscaler.nodes import NodePool
+from ebbtide.autoscaler.scheduling import Object, Pod
+from ebbtide.autoscaler.snapshot import ClusterSnapshot, Node
 from ebbtide.declaration.catalog.clouds import COMPUTE_CLASS
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.profile import Toleration
 from ebbtide.values.pod_requests import amounts
 from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
-from ebbtide_rehearsal.cloud.node_pools.fleet import (
-    OUT_OF_RESOURCES,
-    QUOTA_EXCEEDED,
-    SKIPPED,
-    Fleet,
-    NodeSettings,
-)
+from ebbtide_rehearsal.cloud.node_pools.fleet import Fleet
 from ebbtide_rehearsal.cloud.node_pools.loop import Autoscaler
-from ebbtide_rehearsal.cloud.node_pools.machines import put
-from ebbtide_rehearsal.cloud.node_pools.scheduling import Object, Pod
-from ebbtide_rehearsal.cloud.node_pools.snapshot import ClusterSnapshot, Node
-from ebbtide_rehearsal.cloud.pools import NodePool, register
+from ebbtide_rehearsal.cloud.pools import put, register
 from ebbtide_rehearsal.cloud.store import NO_STOCK, QUOTA, Clock, InjectedFault, Store
 from rehearsal.tests.unit.node_pool import CLUSTER, MARK, a_machine, a_pod, a_pool, snapshot
 

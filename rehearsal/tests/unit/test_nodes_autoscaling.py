@@ -13,23 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ebbtide.autoscaler.backoff import NodeSettings
+from ebbtide.autoscaler.nodes import UNINITIALIZED, Autoscaling, Expander, Machine, NodePool
+from ebbtide.autoscaler.scale_down import SAFE_TO_EVICT, ScaleDownReview, review
+from ebbtide.autoscaler.scale_up import NoScaleUpInfo, ScaleUp, expansion_options, ignored, scale_up
+from ebbtide.autoscaler.scheduling import Pod, Requirement
+from ebbtide.autoscaler.snapshot import ClusterSnapshot
 from ebbtide.declaration.catalog.clouds import COMPUTE_CLASS
 from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
-from ebbtide_rehearsal.cloud.node_pools.fleet import Fleet, NodeSettings
+from ebbtide_rehearsal.cloud.node_pools.fleet import Fleet
 from ebbtide_rehearsal.cloud.node_pools.loop import Autoscaler
-from ebbtide_rehearsal.cloud.node_pools.machines import UNINITIALIZED, Machine
-from ebbtide_rehearsal.cloud.node_pools.scale_down import SAFE_TO_EVICT, ScaleDownReview, review
-from ebbtide_rehearsal.cloud.node_pools.scale_up import (
-    NoScaleUpInfo,
-    ScaleUp,
-    expansion_options,
-    ignored,
-    scale_up,
-)
-from ebbtide_rehearsal.cloud.node_pools.scheduling import Pod, Requirement
-from ebbtide_rehearsal.cloud.node_pools.snapshot import ClusterSnapshot
-from ebbtide_rehearsal.cloud.pools import Autoscaling, Expander, NodePool
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.unit.node_pool import (
     CLUSTER,

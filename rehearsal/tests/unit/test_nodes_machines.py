@@ -8,28 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ebbtide_rehearsal.cloud.node_pools.actuator import SHUTDOWN, End, ended
-from ebbtide_rehearsal.cloud.node_pools.fleet import Fleet, NodeSettings
-from ebbtide_rehearsal.cloud.node_pools.loop import NO_PLUGIN, has_driver, objects
-from ebbtide_rehearsal.cloud.node_pools.machines import (
+from ebbtide.autoscaler.backoff import NodeSettings
+from ebbtide.autoscaler.nodes import (
     UNINITIALIZED,
+    NodePool,
+    is_recreated,
     new_name,
-    node,
     node_group,
     node_info,
     provider_id,
 )
-from ebbtide_rehearsal.cloud.node_pools.removal import (
-    expired,
-    is_recreated,
-    missing_machines,
-    surplus,
-    victims,
-)
-from ebbtide_rehearsal.cloud.node_pools.scale_up import expansion_options, scale_up
-from ebbtide_rehearsal.cloud.node_pools.scheduling import read_pod
-from ebbtide_rehearsal.cloud.node_pools.snapshot import read_node
-from ebbtide_rehearsal.cloud.pools import NodePool, register
+from ebbtide.autoscaler.scale_up import expansion_options, missing_machines, scale_up
+from ebbtide.autoscaler.scheduling import read_pod
+from ebbtide.autoscaler.snapshot import read_node
+from ebbtide_rehearsal.cloud.node_pools.actuator import SHUTDOWN, End, ended, node
+from ebbtide_rehearsal.cloud.node_pools.fleet import Fleet
+from ebbtide_rehearsal.cloud.node_pools.loop import NO_PLUGIN, has_driver, objects
+from ebbtide_rehearsal.cloud.node_pools.removal import expired, surplus, victims
+from ebbtide_rehearsal.cloud.pools import register
 from ebbtide_rehearsal.cloud.store import NO_STOCK, QUOTA, RECLAIM, Clock, InjectedFault, Store
 from rehearsal.tests.unit.node_pool import (
     CLUSTER,

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from ebbtide_rehearsal.cloud.node_pools.fleet import NodeSettings
-from ebbtide_rehearsal.cloud.node_pools.provisioning_requests import decide, ordered, run_seconds
-from ebbtide_rehearsal.cloud.node_pools.scale_up import expansion_options, scale_up
-from ebbtide_rehearsal.cloud.node_pools.scheduling import CONSUMES
-from ebbtide_rehearsal.cloud.node_pools.snapshot import (
+from ebbtide.autoscaler.backoff import NodeSettings
+from ebbtide.autoscaler.nodes import Autoscaling
+from ebbtide.autoscaler.provisioning_requests import decide, ordered, run_seconds
+from ebbtide.autoscaler.scale_up import expansion_options, scale_up
+from ebbtide.autoscaler.scheduling import CONSUMES
+from ebbtide.autoscaler.snapshot import (
     ATOMIC,
     CHECK,
     QUEUED,
@@ -25,7 +26,6 @@ from ebbtide_rehearsal.cloud.node_pools.snapshot import (
     RequestCondition,
     booked,
 )
-from ebbtide_rehearsal.cloud.pools import Autoscaling
 from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_pod, a_pool, backed_off, snapshot
 
 POOL = a_gpu_pool("q", capacity="queued", maximum=4)

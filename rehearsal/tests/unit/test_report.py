@@ -13,7 +13,7 @@ from rich.console import Console
 
 from ebbtide.analysis.costs.charges import cloud_nat
 from ebbtide.analysis.recording.recording import Recording
-from ebbtide_rehearsal.cloud.node_pools.scale_down import UNNEEDED
+from ebbtide.autoscaler.scale_down import UNNEEDED
 from ebbtide_rehearsal.cloud.store import Clock, Event
 from ebbtide_rehearsal.report import page
 from ebbtide_rehearsal.report.document import (

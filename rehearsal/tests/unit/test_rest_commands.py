@@ -13,8 +13,7 @@ from ebbtide.clients.clouds import connect
 from ebbtide.declaration.catalog.prices import machine_price, own_prices
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.values import clock
-from ebbtide_rehearsal.cloud.node_pools.machines import put
-from ebbtide_rehearsal.cloud.pools import register
+from ebbtide_rehearsal.cloud.pools import put, register
 from ebbtide_rehearsal.cloud.store import API_ERROR, QUOTA, InjectedFault
 from rehearsal.tests.unit.node_pool import a_machine, a_pool
 from rehearsal.tests.unit.price_lists import ITEMS, SKUS

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from uuid import uuid4
 
+from ebbtide.autoscaler.nodes import Autoscaling
 from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.values.paths import value_at
@@ -33,7 +34,7 @@ from ebbtide_rehearsal.cloud.azure.kinds import (
 from ebbtide_rehearsal.cloud.azure.node_pools import SOURCE, pool_id, refusal_if_stopped
 from ebbtide_rehearsal.cloud.azure.nodes import PoolRequest
 from ebbtide_rehearsal.cloud.fake_provider import first_refusal
-from ebbtide_rehearsal.cloud.pools import Autoscaling, delete_settings, put_settings
+from ebbtide_rehearsal.cloud.pools import delete_settings, put_settings
 from ebbtide_rehearsal.cloud.store import Resource
 
 _PROFILE: Final = "autoScalerProfile"

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from ebbtide.analysis.reading.aks import CAPACITY_RESERVATION, group_of, read_pool
 from ebbtide.analysis.reading.facts import Inputs
+from ebbtide.autoscaler.nodes import NO_ZONE, NodePool
 from ebbtide.declaration.catalog.accelerators import vendor
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.catalog.machines import ARCHITECTURE, Machine, architecture
@@ -22,7 +23,6 @@ from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.azure.arm import CLOUD, Arm, inner, items
 from ebbtide_rehearsal.cloud.azure.kinds import AGENT_POOL
 from ebbtide_rehearsal.cloud.fake_provider import Rule
-from ebbtide_rehearsal.cloud.pools import NO_ZONE, NodePool
 from ebbtide_rehearsal.cloud.pools import node_pool as registered
 from ebbtide_rehearsal.cloud.regions import machine_of
 from ebbtide_rehearsal.cloud.store import Resource, Store

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from ebbtide.analysis.reading.facts import Inputs, RecordedPool
 from ebbtide.analysis.reading.gke import read_pool
+from ebbtide.autoscaler.nodes import NodePool
 from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide.declaration.catalog.machines import Machine, quota_names
 from ebbtide.declaration.cloud_kind import CloudKind
@@ -25,7 +26,7 @@ from ebbtide_rehearsal.cloud.gcp.request import (
     last,
     outputs_of,
 )
-from ebbtide_rehearsal.cloud.pools import NodePool, forget, register
+from ebbtide_rehearsal.cloud.pools import forget, register
 from ebbtide_rehearsal.cloud.provider import RefusedError
 from ebbtide_rehearsal.cloud.regions import locations, machine_of
 from ebbtide_rehearsal.cloud.store import NO_STOCK, Resource

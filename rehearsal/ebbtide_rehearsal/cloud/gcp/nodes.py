@@ -12,6 +12,7 @@ from typing import Final
 
 from ebbtide.analysis.reading.facts import Inputs, RecordedPool
 from ebbtide.analysis.reading.gke import read_pool
+from ebbtide.autoscaler.nodes import NodePool
 from ebbtide.declaration.catalog.accelerators import is_tpu, one_host_topology, resource_name
 from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide.declaration.catalog.disks import LOCAL_SSD_GIB
@@ -21,8 +22,7 @@ from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.gcp.kinds import period_of
 from ebbtide_rehearsal.cloud.gcp.request import GoogleCloud, Request, inputs_of
-from ebbtide_rehearsal.cloud.node_pools.machines import machines
-from ebbtide_rehearsal.cloud.pools import NodePool, node_pool
+from ebbtide_rehearsal.cloud.pools import machines, node_pool
 from ebbtide_rehearsal.cloud.regions import machine_of
 from ebbtide_rehearsal.cloud.store import Resource
 

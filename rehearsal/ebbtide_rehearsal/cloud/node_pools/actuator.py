@@ -7,18 +7,23 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from ebbtide.autoscaler.nodes import (
+    REQUEST_LABEL,
+    UNINITIALIZED,
+    Machine,
+    NodePool,
+    capacity,
+    labels,
+    provider_id,
+    provides,
+    resize_request,
+)
+from ebbtide.autoscaler.scheduling import Object, Pod
+from ebbtide.autoscaler.snapshot import TO_BE_DELETED, Node, ProvisioningRequest, RequestCondition
 from ebbtide.clients.kubernetes import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Api, ApiError
 from ebbtide.clients.kubernetes.objects import part, parts, text
+from ebbtide.declaration.catalog.machines import ARCHITECTURE
 from ebbtide.placement import NodeTaint
-from ebbtide_rehearsal.cloud.node_pools.machines import UNINITIALIZED, Machine, node
-from ebbtide_rehearsal.cloud.node_pools.scheduling import Object, Pod
-from ebbtide_rehearsal.cloud.node_pools.snapshot import (
-    TO_BE_DELETED,
-    Node,
-    ProvisioningRequest,
-    RequestCondition,
-)
-from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.control_plane.stages import FAKE, KUBELET, RUNS_FOR
 
 SHUTDOWN: Final = "Pod was terminated in response to imminent node shutdown."
@@ -339,3 +344,46 @@ class Actuator:
         except ApiError as error:
             if error.status not in _MISSED:
                 raise
+
+
+def node(pool: NodePool, machine: Machine, version: str) -> dict[str, Any]:
+    """Return the Node object that the kubelet and the cloud's controller register.
+
+    Args:
+        pool: the machine's pool.
+        version: Kubernetes version of the API server.
+    """
+    node_labels = labels(pool, machine.zone, machine.name)
+    if machine.request and pool.capacity == "queued":
+        node_labels[REQUEST_LABEL] = resize_request(machine.request)
+    accelerator = pool.accelerator_resource
+    initial_taint = {"key": UNINITIALIZED, "value": "true", "effect": "NoSchedule"}
+    taints = [
+        {"key": taint.key, "effect": taint.effect} | ({"value": taint.value} if taint.value else {})
+        for taint in pool.taints
+    ]
+    allocatable = {key: value for key, value in provides(pool).items() if key != accelerator}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": machine.name, "labels": node_labels, "annotations": {KUBELET: FAKE}},
+        "spec": {"providerID": provider_id(machine), "taints": [*taints, initial_taint]},
+        "status": {
+            "allocatable": allocatable,
+            "capacity": capacity(pool),
+            "nodeInfo": _information(node_labels[ARCHITECTURE], version),
+        },
+    }
+
+
+def _information(arch: str, version: str) -> dict[str, str]:
+    unknown = dict.fromkeys(
+        ("bootID", "containerRuntimeVersion", "kernelVersion", "machineID", "osImage", "systemUUID"), ""
+    )
+    return {
+        **unknown,
+        "architecture": arch,
+        "kubeProxyVersion": version,
+        "kubeletVersion": version,
+        "operatingSystem": "linux",
+    }

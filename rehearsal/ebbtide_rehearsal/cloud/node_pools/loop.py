@@ -12,45 +12,40 @@ from pathlib import Path
 from threading import Event
 from typing import Any, Final, Literal
 
-from ebbtide.clients.kubernetes import Api, ApiError
-from ebbtide.clients.kubernetes.objects import parts, text
-from ebbtide.declaration.catalog.resources import footprint
-from ebbtide.text import several
-from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
-from ebbtide_rehearsal.cloud.node_pools.expander import cooldown_groups
-from ebbtide_rehearsal.cloud.node_pools.fleet import Fleet, NodeSettings, is_quota, no_scale_up
-from ebbtide_rehearsal.cloud.node_pools.machines import UNINITIALIZED, Machine, node_group
-from ebbtide_rehearsal.cloud.node_pools.pod_processes import ProcessKubelet, is_process
-from ebbtide_rehearsal.cloud.node_pools.provisioning_requests import decide, ordered
-from ebbtide_rehearsal.cloud.node_pools.removal import NodeRemoval, missing_machines
-from ebbtide_rehearsal.cloud.node_pools.scale_down import (
-    UNNEEDED,
-    ScaleDownReview,
-    idle_seconds,
-    movable,
-    review,
-)
-from ebbtide_rehearsal.cloud.node_pools.scale_up import (
+from ebbtide.autoscaler.backoff import NodeSettings, no_scale_up
+from ebbtide.autoscaler.expander import cooldown_groups
+from ebbtide.autoscaler.nodes import UNINITIALIZED, Machine, NodePool, node_group
+from ebbtide.autoscaler.provisioning_requests import decide, ordered
+from ebbtide.autoscaler.scale_down import UNNEEDED, ScaleDownReview, idle_seconds, movable, review
+from ebbtide.autoscaler.scale_up import (
     BACKED_OFF,
     FULL,
     NoScaleUpInfo,
     ScaleUp,
     expansion_options,
     ignored,
+    missing_machines,
     scale_up,
 )
-from ebbtide_rehearsal.cloud.node_pools.scheduling import Pod
-from ebbtide_rehearsal.cloud.node_pools.snapshot import (
+from ebbtide.autoscaler.scheduling import Pod
+from ebbtide.autoscaler.snapshot import (
     ATOMIC,
     ClusterSnapshot,
     Node,
     Order,
     ProvisioningRequest,
     RequestCondition,
-    SnapshotReader,
     booked,
 )
-from ebbtide_rehearsal.cloud.pools import NodePool
+from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.clients.kubernetes.objects import parts, text
+from ebbtide.declaration.catalog.resources import footprint
+from ebbtide.text import several
+from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
+from ebbtide_rehearsal.cloud.node_pools.fleet import Fleet, is_quota
+from ebbtide_rehearsal.cloud.node_pools.pod_processes import ProcessKubelet, is_process
+from ebbtide_rehearsal.cloud.node_pools.removal import NodeRemoval
+from ebbtide_rehearsal.cloud.node_pools.snapshot import SnapshotReader
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.stages import KUBELET
 

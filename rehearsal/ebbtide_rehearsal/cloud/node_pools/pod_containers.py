@@ -26,6 +26,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import ebbtide
+from ebbtide.autoscaler.scheduling import Object
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import part, parts, text, words
 from ebbtide.declaration.cloud_kind import CloudKind
@@ -33,7 +34,6 @@ from ebbtide.placement.derive import BUCKET_DRIVERS
 from ebbtide.work.registries.repository import Reference, RegistryError
 from ebbtide.work.runs.archives import ArchiveError, extract
 from ebbtide_rehearsal.cloud.node_pools.actuator import End
-from ebbtide_rehearsal.cloud.node_pools.scheduling import Object
 from ebbtide_rehearsal.control_plane.plan import PortReservation
 from ebbtide_rehearsal.control_plane.volumes import (
     SERVICE_ACCOUNTS,

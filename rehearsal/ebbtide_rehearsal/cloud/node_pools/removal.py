@@ -2,23 +2,21 @@
 
 import math
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Final, assert_never
 
+from ebbtide.autoscaler.backoff import NOT_EVICTED, NodeSettings
+from ebbtide.autoscaler.nodes import RECLAIMABLE, Machine, is_recreated
+from ebbtide.autoscaler.provisioning_requests import run_seconds
+from ebbtide.autoscaler.scheduling import Pod
+from ebbtide.autoscaler.snapshot import ClusterSnapshot, Node
 from ebbtide.declaration.catalog.clouds import PREEMPTIBLE_SECONDS
 from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
-from ebbtide_rehearsal.cloud.node_pools.fleet import NOT_EVICTED, Fleet, NodeSettings
-from ebbtide_rehearsal.cloud.node_pools.machines import Machine
+from ebbtide_rehearsal.cloud.node_pools.fleet import Fleet
 from ebbtide_rehearsal.cloud.node_pools.pod_processes import ProcessKubelet, is_process
-from ebbtide_rehearsal.cloud.node_pools.provisioning_requests import run_seconds
-from ebbtide_rehearsal.cloud.node_pools.scheduling import Pod
-from ebbtide_rehearsal.cloud.node_pools.snapshot import ClusterSnapshot, Node
-from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.cloud.store import RECLAIM, InjectedFault, Store
 from ebbtide_rehearsal.control_plane.stages import KUBELET
-
-RECLAIMABLE = ("spot", "preemptible")
 
 
 def victims(fault: InjectedFault, snapshot: ClusterSnapshot) -> list[Machine]:
@@ -69,12 +67,6 @@ def expired(snapshot: ClusterSnapshot) -> Iterator[tuple[Machine, str]]:
             yield machine, "its reservation has ended"
 
 
-def is_recreated(machine: Machine, capacity: str) -> bool:
-    """Return whether a reclaimed machine is recreated with its name: GKE's instance groups keep their size
-    (GKE docs, spot-vms; Compute Engine docs, spot VMs in managed instance groups, 2026)."""
-    return machine.cloud == "gke" and capacity in RECLAIMABLE
-
-
 def surplus(snapshot: ClusterSnapshot) -> list[Machine]:
     """Return the machines above the size of fixed pools, newest first."""
     return [
@@ -83,21 +75,6 @@ def surplus(snapshot: ClusterSnapshot) -> list[Machine]:
         if not pool.autoscaled and pool.capacity != "queued"
         for machine in _running(snapshot, pool.name)[pool.initial :]
     ]
-
-
-def missing_machines(snapshot: ClusterSnapshot, known: Collection[str]) -> Iterator[tuple[NodePool, int]]:
-    """Yield the number of machines that each pool lacks of its initial count if it is new, else of its
-    minimum.
-
-    Args:
-        known: pools whose initial nodes were ordered.
-    """
-    for pool in snapshot.pools:
-        existing = sum(machine.pool == pool.name and not machine.is_leaving for machine in snapshot.machines)
-        least = pool.minimum if pool.autoscaled else pool.initial
-        desired = least if pool.name in known else max(pool.initial, least)
-        if existing < desired:
-            yield pool, desired - existing
 
 
 POOL_DELETED: Final = "its node pool was deleted"

@@ -26,8 +26,7 @@ from ebbtide_rehearsal.cloud.azure.kinds import AGENT_POOL, ASSIGNMENT
 from ebbtide_rehearsal.cloud.azure.node_pools import message, power
 from ebbtide_rehearsal.cloud.fake_provider import as_read
 from ebbtide_rehearsal.cloud.node_pools import fleet
-from ebbtide_rehearsal.cloud.node_pools.machines import all_machines
-from ebbtide_rehearsal.cloud.pools import start, stop
+from ebbtide_rehearsal.cloud.pools import all_machines, start, stop
 from ebbtide_rehearsal.cloud.regions import locations
 from ebbtide_rehearsal.cloud.rest.rights import azure_routes, is_enabled
 from ebbtide_rehearsal.cloud.rest.server import (

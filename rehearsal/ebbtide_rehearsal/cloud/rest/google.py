@@ -24,8 +24,7 @@ from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.gcp.kinds import objects
 from ebbtide_rehearsal.cloud.gcp.request import CLUSTER
 from ebbtide_rehearsal.cloud.node_pools import fleet
-from ebbtide_rehearsal.cloud.node_pools.machines import all_machines
-from ebbtide_rehearsal.cloud.pools import forget
+from ebbtide_rehearsal.cloud.pools import all_machines, forget
 from ebbtide_rehearsal.cloud.regions import locations
 from ebbtide_rehearsal.cloud.rest.google_clusters import GoogleClusters, described
 from ebbtide_rehearsal.cloud.rest.rights import google_routes

@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from ebbtide.autoscaler import backoff
+from ebbtide.autoscaler.backoff import NodeSettings
+from ebbtide.autoscaler.nodes import Machine, NodePool, billed_count
+from ebbtide.autoscaler.scheduling import NodeInfo, Pod, largest_first, schedule
+from ebbtide.autoscaler.snapshot import ClusterSnapshot, Node, share
 from ebbtide.clients.kubernetes.objects import part
 from ebbtide.declaration.catalog.clouds import COMPUTE_CLASS
 from ebbtide.placement.profile import SAFE_TO_EVICT
-from ebbtide_rehearsal.cloud.node_pools import fleet
-from ebbtide_rehearsal.cloud.node_pools.fleet import NodeSettings
-from ebbtide_rehearsal.cloud.node_pools.machines import Machine, billed_count
-from ebbtide_rehearsal.cloud.node_pools.scheduling import NodeInfo, Pod, largest_first, schedule
-from ebbtide_rehearsal.cloud.node_pools.snapshot import ClusterSnapshot, Node, share
-from ebbtide_rehearsal.cloud.pools import NodePool
 
 UNNEEDED = "it was not needed for"
 """Beginning of the autoscaler's reason for removing a node."""
@@ -69,18 +68,18 @@ def blocking_reason(pod: Pod, snapshot: ClusterSnapshot) -> tuple[str, str] | No
     annotation = pod.annotations.get(SAFE_TO_EVICT)
     budgets = [budget for budget in snapshot.budgets if budget.covers(pod)]
     if annotation == "false":
-        return f"is annotated {SAFE_TO_EVICT}: false", fleet.NOT_SAFE_TO_EVICT
+        return f"is annotated {SAFE_TO_EVICT}: false", backoff.NOT_SAFE_TO_EVICT
     if annotation != "true":
         if not pod.owner:
-            return "has no controller that would recreate it", fleet.NO_CONTROLLER
+            return "has no controller that would recreate it", backoff.NO_CONTROLLER
         if snapshot.autoscaling.skip_system_pods and pod.namespace == "kube-system" and not budgets:
-            return "is in kube-system without a PodDisruptionBudget", fleet.SYSTEM_POD
+            return "is in kube-system without a PodDisruptionBudget", backoff.SYSTEM_POD
         if snapshot.autoscaling.skip_local_storage and pod.local_storage:
-            return "has local storage", fleet.LOCAL_STORAGE
+            return "has local storage", backoff.LOCAL_STORAGE
     for budget in budgets:
         if budget.allowed < 1:
             why = f"is covered by the PodDisruptionBudget {budget.name}, which allows no disruption"
-            return why, fleet.DISRUPTION_BUDGET
+            return why, backoff.DISRUPTION_BUDGET
     return None
 
 
@@ -153,7 +152,7 @@ def review(
             others = [node for other, node in destinations.items() if other != name]
             placed, unplaced = schedule(largest_first(pods), others)
             blocking = [
-                UnremovableNode(name, pod.id, "fits on no other node", fleet.NO_PLACE) for pod in unplaced
+                UnremovableNode(name, pod.id, "fits on no other node", backoff.NO_PLACE) for pod in unplaced
             ]
             if not blocking:
                 destinations.update({node.name: node for node in placed})
@@ -203,7 +202,7 @@ def _destinations(snapshot: ClusterSnapshot) -> dict[str, NodeInfo]:
 def _blocked(snapshot: ClusterSnapshot, node: Node, pods: Sequence[Pod]) -> list[UnremovableNode]:
     if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
         why = f"is annotated {SCALE_DOWN_DISABLED}"
-        return [UnremovableNode(node.name, "", why, fleet.SCALE_DOWN_DISABLED)]
+        return [UnremovableNode(node.name, "", why, backoff.SCALE_DOWN_DISABLED)]
     return [
         UnremovableNode(node.name, pod.id, *reason)
         for pod in pods

@@ -1,4 +1,4 @@
-"""Machines of a cluster in the cloud's state, and their nodes: names, labels, taints, capacity.
+"""Node pools, their machines and their nodes: names, labels, taints, capacity.
 
 Machines exist, and are billed, before their node is registered and after it is deleted. Sources: GKE docs
 (node names, node labels), Azure docs (AKS node labels, scale set names), Kubernetes docs (Well-Known Labels;
@@ -8,21 +8,132 @@ Cloud Controller Manager for the initial taint), and names in issues of GKE and 
 
 import hashlib
 import string
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, Literal, Self, assert_never
 
+from ebbtide.autoscaler.scheduling import ZONE, NodeInfo, Pod, tolerates
 from ebbtide.declaration.catalog.machines import ARCHITECTURE, architecture, find_machine
 from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.capacity import CapacityKind
+from ebbtide.placement import NodeTaint
 from ebbtide.values.pod_requests import amounts, total
-from ebbtide_rehearsal.cloud.node_pools.scheduling import ZONE, NodeInfo, Pod, tolerates
-from ebbtide_rehearsal.cloud.pools import NodePool
-from ebbtide_rehearsal.cloud.store import Resource, Store
-from ebbtide_rehearsal.control_plane.stages import FAKE, KUBELET
 
-_CLOUD: Final = "nodes"
-_TYPE: Final = "machine"
+Expander = Literal["random", "most-pods", "least-waste", "priority"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Autoscaling:
+    """Settings of a cluster's autoscaler, with their defaults; times in simulated seconds.
+
+    The defaults are those of the cluster autoscaler, which are also AKS' (azure-aks-docs, cluster-autoscaler,
+    2026-07-30). GKE publishes no numbers for its two profiles, and `OPTIMIZE_UTILIZATION` is not a setting of
+    the cluster autoscaler (kubernetes/autoscaler#2798): these defaults apply to both, so that nodes are not
+    removed earlier than on GKE.
+
+    Attributes:
+        expander: chooses between node pools. GKE has its own.
+        idle_seconds: time that a node is unneeded before its removal (`scale-down-unneeded-time`).
+        delay_after_add_seconds: time without removals after a scale-up (`scale-down-delay-after-add`).
+        utilization: maximum requested share of a node that may be removed
+            (`scale-down-utilization-threshold`).
+        daemons_count: whether pods of DaemonSets count towards the share (negation of
+            `ignore-daemonsets-utilization`).
+        eviction_seconds: time for the pods of a removed node to end (`max-graceful-termination-sec`).
+        skip_local_storage: whether a pod with an emptyDir or hostPath keeps its node
+            (`skip-nodes-with-local-storage`). Not on AKS, nor on GKE since 1.22.
+        skip_system_pods: whether a pod of kube-system without a disruption budget keeps its node
+            (`skip-nodes-with-system-pods`).
+    """
+
+    expander: Expander = "random"
+    idle_seconds: float = 600
+    delay_after_add_seconds: float = 600
+    utilization: float = 0.5
+    daemons_count: bool = True
+    eviction_seconds: float = 600
+    skip_local_storage: bool = False
+    skip_system_pods: bool = True
+
+
+NO_ZONE: Final = "0"
+"""Zone label of nodes without a zone: Azure uses a fault domain (cloud-provider-azure docs,
+topics/availability-zones)."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodePool:
+    """A node pool.
+
+    Attributes:
+        cluster: id of the cluster in `Clusters`.
+        name: name, unique in its cluster.
+        machine: machine type.
+        zones: zones that nodes are spread over.
+        labels: labels of each node: requested ones and those that the cloud adds, without those for its name
+            or zone.
+        taints: taints of each node, requested or added by the cloud.
+        allocatable: allocatable resources of each node as Kubernetes quantities, without accelerators.
+        accelerator: type and count of each node's accelerators; None for none.
+        accelerator_resource: their resource name, such as `nvidia.com/gpu`; empty for none.
+        driver_installed: True if the cloud itself installs the accelerators' driver and device plugin;
+            otherwise they are allocatable once DaemonSets that install them run on the node.
+        minimum: minimum node count, over all zones.
+        maximum: maximum node count, over all zones.
+        initial: initial node count, over all zones.
+        autoscaled: True if the cloud's autoscaler sizes it; otherwise it stays at `initial`.
+        hourly: price of a node, USD per hour; None if a part of it is unknown.
+        max_run_seconds: lifetime after which the cloud removes a node; None for no limit.
+        deallocates: True if an evicted node is stopped, not deleted (AKS, eviction policy `Deallocate`).
+        shares: amount of the accelerator resource per accelerator.
+        together: number of nodes of a TPU slice, which are created and deleted together.
+        ssd_gb: size of each node's boot disk, if it counts towards the quota of SSD disks.
+        reserved: begin and end of the reservation of its nodes, in simulated seconds, outside of which the
+            cloud has none; None for no period.
+    """
+
+    cluster: str
+    name: str
+    cloud: Literal["gke", "aks"]
+    machine: str
+    capacity: CapacityKind
+    region: str
+    zones: tuple[str, ...]
+    labels: Mapping[str, str]
+    taints: tuple[NodeTaint, ...]
+    allocatable: Mapping[str, str]
+    accelerator: tuple[str, int] | None
+    accelerator_resource: str
+    driver_installed: bool
+    minimum: int
+    maximum: int
+    initial: int
+    autoscaled: bool
+    hourly: float | None
+    max_run_seconds: int | None = None
+    deallocates: bool = False
+    shares: int = 1
+    together: int = 1
+    ssd_gb: int = 0
+    reserved: tuple[float, float] | None = None
+
+    @property
+    def accelerators(self) -> dict[str, str]:
+        """Accelerators of a node as allocatable resources, once their driver runs."""
+        if self.accelerator is None:
+            return {}
+        return {self.accelerator_resource: str(self.accelerator[1] * self.shares)}
+
+    @property
+    def id(self) -> str:
+        """Id, unique among the pools of all clusters."""
+        return f"{self.cluster}/{self.name}"
+
+    def having(self, **changes: Any) -> Self:
+        """Return the pool with some fields changed."""
+        return replace(self, **changes)
+
 
 State = Literal["waiting", "starting", "running", "draining", "ending", "stopped"]
 
@@ -74,26 +185,6 @@ class Machine:
     def having(self, **changes: Any) -> Self:
         """Return the machine with some fields changed."""
         return replace(self, **changes)
-
-
-def put(store: Store, machine: Machine) -> None:
-    """Save a machine."""
-    store.put(Resource(_CLOUD, machine.id, _TYPE, state=asdict(machine)))
-
-
-def drop(store: Store, machine: Machine) -> None:
-    """Delete a machine."""
-    store.remove(_CLOUD, machine.id)
-
-
-def machines(store: Store, cluster: str) -> list[Machine]:
-    """Return the machines of a cluster, by name."""
-    return [machine for machine in all_machines(store) if machine.cluster == cluster]
-
-
-def all_machines(store: Store) -> list[Machine]:
-    """Return the machines of all clusters, by id."""
-    return [Machine(**resource.state) for resource in store.resources(_CLOUD, _TYPE)]
 
 
 def billed_count(machines: Iterable[Machine], pool: NodePool) -> int:
@@ -170,11 +261,14 @@ def resize_request(request: str) -> str:
 REQUEST_LABEL: Final = "autoscaling.gke.io/provisioning-request"
 """Label of a node that was created for a ProvisioningRequest that GKE had queued."""
 
+
 UNINITIALIZED: Final = "node.cloudprovider.kubernetes.io/uninitialized"
 """Key of a new node's taint until the cloud's controller has initialized the node."""
 
+
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 """Key of Kubernetes' taint on a node until its kubelet is ready."""
+
 
 _PODS: Final = {"gke": 110, "aks": 250}
 
@@ -252,44 +346,10 @@ def runs_on(daemon: Pod, node_labels: dict[str, str], pool: NodePool) -> bool:
     )
 
 
-def node(pool: NodePool, machine: Machine, version: str) -> dict[str, Any]:
-    """Return the Node object that the kubelet and the cloud's controller register.
-
-    Args:
-        pool: the machine's pool.
-        version: Kubernetes version of the API server.
-    """
-    node_labels = labels(pool, machine.zone, machine.name)
-    if machine.request and pool.capacity == "queued":
-        node_labels[REQUEST_LABEL] = resize_request(machine.request)
-    accelerator = pool.accelerator_resource
-    initial_taint = {"key": UNINITIALIZED, "value": "true", "effect": "NoSchedule"}
-    taints = [
-        {"key": taint.key, "effect": taint.effect} | ({"value": taint.value} if taint.value else {})
-        for taint in pool.taints
-    ]
-    allocatable = {key: value for key, value in provides(pool).items() if key != accelerator}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": machine.name, "labels": node_labels, "annotations": {KUBELET: FAKE}},
-        "spec": {"providerID": provider_id(machine), "taints": [*taints, initial_taint]},
-        "status": {
-            "allocatable": allocatable,
-            "capacity": capacity(pool),
-            "nodeInfo": _information(node_labels[ARCHITECTURE], version),
-        },
-    }
+RECLAIMABLE = ("spot", "preemptible")
 
 
-def _information(arch: str, version: str) -> dict[str, str]:
-    unknown = dict.fromkeys(
-        ("bootID", "containerRuntimeVersion", "kernelVersion", "machineID", "osImage", "systemUUID"), ""
-    )
-    return {
-        **unknown,
-        "architecture": arch,
-        "kubeProxyVersion": version,
-        "kubeletVersion": version,
-        "operatingSystem": "linux",
-    }
+def is_recreated(machine: Machine, capacity: str) -> bool:
+    """Return whether a reclaimed machine is recreated with its name: GKE's instance groups keep their size
+    (GKE docs, spot-vms; Compute Engine docs, spot VMs in managed instance groups, 2026)."""
+    return machine.cloud == "gke" and capacity in RECLAIMABLE

@@ -17,13 +17,12 @@ from typing import Any, Final, assert_never
 
 import yaml
 
+from ebbtide.autoscaler.nodes import Expander, NodePool, billed_count, capacity, labels, node_group
+from ebbtide.autoscaler.scheduling import NodeInfo, Object, Pod
+from ebbtide.autoscaler.snapshot import ClusterSnapshot
 from ebbtide.clients.kubernetes.objects import part, parts
 from ebbtide.declaration.catalog.clouds import COMPUTE_CLASS
 from ebbtide.values.pod_requests import Amounts, amounts
-from ebbtide_rehearsal.cloud.node_pools.machines import billed_count, capacity, labels, node_group
-from ebbtide_rehearsal.cloud.node_pools.scheduling import NodeInfo, Object, Pod
-from ebbtide_rehearsal.cloud.node_pools.snapshot import ClusterSnapshot
-from ebbtide_rehearsal.cloud.pools import Expander, NodePool
 
 _GIB: Final = 2**30
 _CPU_PRICE: Final = 0.033174

@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from ebbtide_rehearsal.cloud.node_pools.expander import best
-from ebbtide_rehearsal.cloud.node_pools.fleet import NodeSettings
-from ebbtide_rehearsal.cloud.node_pools.machines import Machine, billed_count, node_info, resize_request
-from ebbtide_rehearsal.cloud.node_pools.scale_up import expansion_options, options, spread
-from ebbtide_rehearsal.cloud.node_pools.scheduling import largest_first, obstacle, pack, schedule
-from ebbtide_rehearsal.cloud.node_pools.snapshot import (
+from ebbtide.autoscaler.backoff import NodeSettings
+from ebbtide.autoscaler.expander import best
+from ebbtide.autoscaler.nodes import Machine, NodePool, billed_count, node_info, resize_request
+from ebbtide.autoscaler.scale_up import expansion_options, options, spread
+from ebbtide.autoscaler.scheduling import largest_first, obstacle, pack, schedule
+from ebbtide.autoscaler.snapshot import (
     ATOMIC,
     CHECK,
     QUEUED,
@@ -29,7 +29,6 @@ from ebbtide_rehearsal.cloud.node_pools.snapshot import (
     RequestCondition,
     unbooked,
 )
-from ebbtide_rehearsal.cloud.pools import NodePool
 
 _ACCEPTED_AT_ONCE: Final = RequestCondition(
     kind="Accepted",

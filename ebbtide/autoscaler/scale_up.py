@@ -2,22 +2,14 @@
 scale-up work?", 2026)."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ebbtide.autoscaler.expander import Option, best, waste
+from ebbtide.autoscaler.nodes import NodePool, billed_count, node_group, node_info
+from ebbtide.autoscaler.scheduling import NodeInfo, Pod, largest_first, obstacle, pack, schedule
+from ebbtide.autoscaler.snapshot import ClusterSnapshot, unbooked
 from ebbtide.declaration.catalog.clouds import COMPUTE_CLASS
-from ebbtide_rehearsal.cloud.node_pools.expander import Option, best, waste
-from ebbtide_rehearsal.cloud.node_pools.machines import billed_count, node_group, node_info
-from ebbtide_rehearsal.cloud.node_pools.scheduling import (
-    NodeInfo,
-    Pod,
-    largest_first,
-    obstacle,
-    pack,
-    schedule,
-)
-from ebbtide_rehearsal.cloud.node_pools.snapshot import ClusterSnapshot, unbooked
-from ebbtide_rehearsal.cloud.pools import NodePool
 
 BACKED_OFF = "in backoff after failed scale-up"
 FULL = "max node group size reached"
@@ -191,3 +183,18 @@ def reasons(pod: Pod, offered: Sequence[ExpansionOption]) -> dict[str, int]:
         for offer in offered
     }
     return dict(Counter(reason for reason in by_group.values() if reason))
+
+
+def missing_machines(snapshot: ClusterSnapshot, known: Collection[str]) -> Iterator[tuple[NodePool, int]]:
+    """Yield the number of machines that each pool lacks of its initial count if it is new, else of its
+    minimum.
+
+    Args:
+        known: pools whose initial nodes were ordered.
+    """
+    for pool in snapshot.pools:
+        existing = sum(machine.pool == pool.name and not machine.is_leaving for machine in snapshot.machines)
+        least = pool.minimum if pool.autoscaled else pool.initial
+        desired = least if pool.name in known else max(pool.initial, least)
+        if existing < desired:
+            yield pool, desired - existing
