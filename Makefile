@@ -81,7 +81,6 @@ lint: $(VENV)/.dev ## Style, format, and who imports whom.
 	$(BIN)/ruff check --quiet
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/lint-imports --no-logo
-	cd kueue-replay && ../$(BIN)/lint-imports --no-logo
 	$(BIN)/codespell
 
 types: $(VENV)/.dev ## Types, in seconds.

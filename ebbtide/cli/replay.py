@@ -1,6 +1,7 @@
 """The `replay` command. Its dependencies are imported on execution."""
 
 import sys
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -84,31 +85,49 @@ def replay(  # noqa: PLR0913 - one parameter an option
     its Go module. Nothing is paid for. Exit status 1: no job of the trace runs on the stack.
     """
     require("replay")
-    from ebbtide.operations import replays  # noqa: PLC0415
+    from kueue_replay import Replay, program, render  # noqa: PLC0415
+    from kueue_replay.cloud_model import read_cloud_model  # noqa: PLC0415
+    from kueue_replay.mapping import Table, read_table  # noqa: PLC0415
 
     files = stack_files(stack, config_file, cwd)
-    settings = replays.settings(cloud_model, map_)
+    model, availability = read_cloud_model(cloud_model)
+    settings: dict[str, Any] = {
+        "cloudModel": model,
+        "availability": availability,
+        "map": read_table(map_) if map_ else Table(),
+    }
     if starts is not None:
-        settings["starts"] = replays.start_time(starts)
+        settings["starts"] = _start_time(starts)
     progress = console(sys.stderr)
     with files.prices():
         clusters = _clusters(files, against, config_file)
-    planned = replays.plan(
-        {"clusters": clusters, "trace": str(trace), "seeds": seeds, "vary": True, **settings}
-    )
-    program = replays.kueue(progress)
+    planned = Replay({"clusters": clusters, "trace": str(trace), "seeds": seeds, "vary": True, **settings})
+    kueue = program(progress)
     with progress.status("Replaying") as status:
-        report = planned.run(program, lambda name: status.update(f"Replaying {name}")).report()
+        report = planned.run(kueue, lambda name: status.update(f"Replaying {name}")).report()
     match format_:
         case ReplayFormat.TEXT:
             with screen_of(out) as output:
-                replays.write_text(report, output)
+                render.write(report, output)
         case ReplayFormat.JSON:
             write(report.model_dump_json(indent=2) + "\n", out)
         case ReplayFormat.HTML:
-            write(replays.page(report), out)
+            write(render.render(report), out)
     if not report.columns[-1].waits[0].jobs:
         raise typer.Exit(1)
+
+
+def _start_time(text: str) -> datetime:
+    """Parse the time of a trace's first submission, in UTC unless it has an offset."""
+    from ebbtide.operations.replays import ReplayError  # noqa: PLC0415
+
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ReplayError(
+            f"--starts is {text or 'empty'}. Write a date and time, such as 2026-12-05T08:00Z."
+        ) from None
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _clusters(files: "StackFiles", against: str | None, config_file: Path | None) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
@@ -12,13 +12,19 @@ import typer
 
 from ebbtide.cli.consoles import ExitStatus, console, screen, write
 from ebbtide.cli.options import ConfigFile, Cwd, Out, Stack, stack_files, stack_name
-from ebbtide.text import several
+from ebbtide.text import and_list, several
+from ebbtide.values import durations
 
 if TYPE_CHECKING:
     from ebbtide.analysis.recording.recording import Recording
     from ebbtide.analysis.review.baseline import Baseline
-    from ebbtide.analysis.review.report import FailedReview, ReplaySummary, Review
+    from ebbtide.analysis.review.report import FailedReview, ReplayColumn, ReplaySummary, Review
     from ebbtide.declaration.project.diagnostics import Report
+    from kueue_replay.replays import Result
+    from kueue_replay.report import ColumnReport, ReplayReport
+
+_REPLAY_SECONDS = 60.0
+"""Time limit of a review's replays."""
 
 
 class ReviewFormat(StrEnum):
@@ -104,23 +110,80 @@ def _replayed(path: Path, stack: str, after: "Recording", before: "Baseline | No
         require("replay")
     except ModuleNotFoundError as error:
         return ReplaySummary.failed(str(path), advice(error, "replay") or str(error))
-    from ebbtide.operations import replays  # noqa: PLC0415
+    from ebbtide.operations.replays import recorded_cluster  # noqa: PLC0415
+    from kueue_replay import Replay, program  # noqa: PLC0415
+    from kueue_replay.replays import TimeLimitError  # noqa: PLC0415
+    from kueue_replay.trace import read_trace  # noqa: PLC0415
 
-    replays.check_trace(path)
+    read_trace(path)
     progress = console(sys.stderr)
     try:
         earlier = before.recording if before and not before.deployed else None
         with before.prices() if before else nullcontext():
-            clusters = [replays.recorded_cluster(before.name, earlier)] if before and earlier else []
-        clusters.append(replays.recorded_cluster(stack, after))
-        planned = replays.plan(replays.review_request(path, clusters))
-        program = replays.kueue(progress)
+            clusters = [recorded_cluster(before.name, earlier)] if before and earlier else []
+        clusters.append(recorded_cluster(stack, after))
+        planned = Replay({"clusters": clusters, "trace": str(path), "seeds": 3, "seconds": _REPLAY_SECONDS})
+        kueue = program(progress)
         with progress.status(f"Replaying {path}"):
-            return replays.summary(str(path), planned, program)
+            return replay_summary(planned.run(kueue))
+    except TimeLimitError as error:
+        return ReplaySummary.failed(str(path), str(error))
     except EbbtideError as error:
         first, _, others = str(error).partition("\n")
         more = f" ({several(others.count(chr(10)) + 1, 'more line')})" if others else ""
         return ReplaySummary.failed(str(path), f"{path} was not replayed. {first}{more}")
+
+
+def replay_summary(result: "Result") -> "ReplaySummary":
+    """Return the summary of a result within a review's time limit."""
+    from ebbtide.analysis.review.report import ReplaySummary  # noqa: PLC0415
+
+    report = result.report()
+    return ReplaySummary(
+        trace=report.trace,
+        jobs=result.jobs,
+        replayed=report.jobs,
+        seeds=report.seeds,
+        verdict=report.verdict[0],
+        columns=tuple(map(_replay_column, report.columns)),
+        notes=tuple(_replay_notes(result, report)),
+        problem="",
+    )
+
+
+def _replay_notes(result: "Result", report: "ReplayReport") -> Iterator[str]:
+    if report.jobs < result.jobs:
+        part, whole = (durations.rounded(span) for span in (report.seconds, result.submitted))
+        yield (
+            f"The first {report.jobs:,} of {result.jobs:,} jobs ({part} of {whole}) were replayed: all "
+            f"of them take more than {_REPLAY_SECONDS:.0f} s. `ebbtide replay` has no limit."
+        )
+    versions: dict[tuple[str, int, tuple[int, ...]], list[str]] = {}
+    for column in report.columns:
+        for never in column.never:
+            versions.setdefault((never.why, never.jobs, never.lines), []).append(column.name)
+    for (why, jobs, lines), names in versions.items():
+        where = f"line {', '.join(map(str, lines))}"
+        yield f"{and_list(names)}: {several(jobs, 'job')} never ended: {why} ({where})."
+
+
+def _replay_column(column: "ColumnReport") -> "ReplayColumn":
+    from ebbtide.analysis.review.report import ReplayColumn  # noqa: PLC0415
+
+    every = column.waits[0]
+    return ReplayColumn(
+        name=column.name,
+        usd=column.usd.median,
+        half_waited=every.half.median if every.half else None,
+        most_waited=every.most.median if every.most else None,
+        node_hours=sum(pool.node_hours.median for pool in column.pools),
+        idle_hours=sum(pool.idle_hours.median for pool in column.pools),
+        ended=column.ended.median,
+        preemptions=column.preemptions.median,
+        interruptions=sum(spread.median for spread in column.interruptions.values()),
+        deadlines=column.deadlines,
+        missed=column.missed.median,
+    )
 
 
 def write_failure(report: "Report", options: Mapping[str, Any]) -> None:

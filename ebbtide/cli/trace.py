@@ -16,9 +16,9 @@ from ebbtide.cli.options import Out, duration
 
 def _names() -> list[str]:
     """Return the names of the public traces, for shell completion."""
-    from ebbtide.operations.replays import public_traces  # noqa: PLC0415
+    from kueue_replay.public_traces import TRACES  # noqa: PLC0415
 
-    return list(public_traces())
+    return list(TRACES)
 
 
 def trace_fetch(
@@ -42,13 +42,15 @@ def trace_fetch(
 
     Each is pinned by commit and SHA-256, and has a licence of its own.
     """
-    from ebbtide.operations.replays import fetch, public_traces  # noqa: PLC0415
+    from kueue_replay.public_traces import TRACES, fetch, public_trace  # noqa: PLC0415
 
     if name is None:
-        for known, trace in public_traces().items():
+        for known, trace in TRACES.items():
             say(f"{known:<8} {trace.content}; {trace.licence}; {trace.repository}")
         return
-    path, trace = fetch(name, file)
+    trace = public_trace(name)
+    path = file or Path(trace.file_name)
+    fetch(trace, path)
     say(f"{path}: {trace.content}. Source: {trace.repository}, licence: {trace.licence}.")
 
 

@@ -74,11 +74,13 @@ def _estimates(
 ) -> "tuple[Present, Sequence[Estimate]]":
     """Read the state of the queues, and replay it."""
     require("replay")
-    from ebbtide.operations import replays  # noqa: PLC0415
     from ebbtide.operations.traces.when import estimate, read_present  # noqa: PLC0415
+    from kueue_replay import Replay, program  # noqa: PLC0415
 
     progress = console(sys.stderr)
-    program = replays.kueue(progress)
+    kueue = program(progress)
     present = read_present(api, namespace, profile, time.time())
     with progress.status("Replaying the queues"):
-        return present, estimate(profile, present, targets(present), program)
+        return present, estimate(
+            profile, present, targets(present), lambda request: Replay(request).run(kueue).job_documents()
+        )

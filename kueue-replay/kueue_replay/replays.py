@@ -200,6 +200,10 @@ class Result:
             for seed, outcome in enumerate(column.outcomes, start=self.first_seed):
                 yield _seed_result(column.declaration, seed, outcome, self.until)
 
+    def job_documents(self) -> list[dict[str, Any]]:
+        """Return the jobs of all replays, as JSON."""
+        return [job.model_dump(mode="json") for one in self.replays() for job in one.jobs]
+
     def document(self) -> ResultDocument:
         """Return all of it as a document."""
         return ResultDocument(replays=tuple(self.replays()), report=self.report())

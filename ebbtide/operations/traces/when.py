@@ -3,14 +3,13 @@
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from random import Random
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, TypeAlias
 
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import Object, condition, part
@@ -38,10 +37,6 @@ from ebbtide.text import and_list, several
 from ebbtide.values import durations
 from ebbtide.values.kueue_api import API_PATH, API_VERSION, CONFIGURATION
 from ebbtide.work.errors import ClusterError
-
-if TYPE_CHECKING:
-    from kueue_replay.replays import JobResult
-    from kueue_replay.scheduler import Schedulers
 
 VERSION: Final = "ebbtide.dev/start/v1"
 """Version of the document of `--when --format json`."""
@@ -262,6 +257,9 @@ def _nodes(api: Api, profile: Profile) -> dict[str, int] | None:
 
 # Estimates
 
+Replayed: TypeAlias = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
+"""Replays a request of the replay of jobs with Kueue, and returns the jobs of its document, as JSON."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
@@ -327,7 +325,7 @@ class Estimate:
 
 
 def estimate(
-    profile: Profile, present: Present, targets: Sequence[ExistingWork], kueue: "Path | Schedulers"
+    profile: Profile, present: Present, targets: Sequence[ExistingWork], replayed: Replayed
 ) -> list[Estimate]:
     """Return when some work starts; work that does not exist is added at the end of its queue.
 
@@ -335,7 +333,7 @@ def estimate(
         profile: the cluster's profile.
         present: the state of its queues.
         targets: the work, existing or planned.
-        kueue: Kueue's program, or another scheduler.
+        replayed: replays the queues.
     """
     existing = [job.work for job in present.jobs]
     planned = [present.job(target) for target in targets if not any(target is work for work in existing)]
@@ -343,17 +341,16 @@ def estimate(
     numbers = {id(job.work): number for number, job in enumerate(jobs)}
     request = {
         "clusters": [present_cluster(profile, present)],
-        "starts": datetime.fromtimestamp(present.now, UTC),
+        "starts": datetime.fromtimestamp(present.now, UTC).isoformat(),
         "keepOrder": True,
         "untilStarted": [numbers[id(target)] + 1 for target in targets],
         "horizon": _HORIZON,
     }
 
-    def drawn(draw: int) -> "tuple[JobResult, ...]":
+    def drawn(draw: int) -> Sequence[Mapping[str, Any]]:
         random = Random(draw) if draw else None  # noqa: S311 - a simulation
         rows = [_row(job, present.now, random) for job in jobs]
-        (replay,) = replays.run({**request, "jobs": rows, "firstSeed": draw}, kueue).replays()
-        return replay.jobs
+        return replayed({**request, "jobs": rows, "firstSeed": draw})
 
     # Each waits for a process of its own most of the time.
     with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as pool:
@@ -398,30 +395,30 @@ def _left(job: PresentJob, now: float, random: Random | None) -> float:
 
 
 def _estimated(
-    jobs: Sequence[PresentJob], number: int, outcomes: Sequence[Sequence["JobResult"]]
+    jobs: Sequence[PresentJob], number: int, outcomes: Sequence[Sequence[Mapping[str, Any]]]
 ) -> Estimate:
     target, longest = jobs[number].work, outcomes[0]
     own, where = longest[number], target.queue or target.requests.pool
     found = Estimate(namespace=target.namespace, name=target.name, queue=target.queue)
-    if not own.queue:
+    if not own["queue"]:
         kind = "queue" if target.queue else "pool"
         problem = f"The cluster has no {kind} {where}." if where else "It names no queue and no pool."
         return replace(found, problem=problem)
     found = replace(found, position=_position(jobs, longest, number))
-    if not own.fits:
-        return replace(found, problem=f"It never starts: {own.why_not}.")
+    if not own["fits"]:
+        return replace(found, problem=f"It never starts: {own['why_not']}.")
     others = [
         job
         for job, row in zip(jobs, longest, strict=True)
-        if row is not own and set(own.pools) & set(row.pools)
+        if row is not own and set(own["pools"]) & set(row["pools"])
     ]
     drawn = [outcome[number] for outcome in outcomes[1:]]
-    starts = [row.started if row.started is not None else _NEVER for row in drawn]
+    starts = [_NEVER if row["started"] is None else row["started"] for row in drawn]
     half = median(starts)
     if half == _NEVER:
         return replace(found, problem=_unknown(others))
-    ends = [own.started, *(row.started for row in drawn)]
-    nodes = [row.started - (row.reserved or 0.0) for row in drawn if row.started is not None]
+    ends = [row["started"] for row in (own, *drawn)]
+    nodes = [row["started"] - (row["reserved"] or 0.0) for row in drawn if row["started"] is not None]
     return replace(
         found,
         half=half,
@@ -433,13 +430,13 @@ def _estimated(
     )
 
 
-def _position(jobs: Sequence[PresentJob], rows: Sequence["JobResult"], number: int) -> int:
+def _position(jobs: Sequence[PresentJob], rows: Sequence[Mapping[str, Any]], number: int) -> int:
     """Return the position of a job among the waiting ones of its queue: by priority, then by creation."""
-    own = -rows[number].priority, number
+    own = -rows[number]["priority"], number
     return 1 + sum(
-        (-row.priority, other) < own
+        (-row["priority"], other) < own
         for other, (job, row) in enumerate(zip(jobs, rows, strict=True))
-        if row.queue == rows[number].queue and job.work.admitted is None
+        if row["queue"] == rows[number]["queue"] and job.work.admitted is None
     )
 
 

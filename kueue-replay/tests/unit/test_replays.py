@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from ebbtide.analysis.review.report import ReplaySummary
-from ebbtide.operations import replays
+from ebbtide.cli.review import replay_summary
 from first_in import a_cluster, a_model, a_request, first_in, replayed
 from kueue_replay import Replay, render
 from kueue_replay.cluster import Charge, Cluster, Commitment, CommitmentUse
@@ -270,7 +270,7 @@ def _summary(jobs: int, ticks: Iterator[int], *more: TraceJob) -> ReplaySummary:
     """Replay jobs on two clusters within a minute of a clock that advances with each decision."""
     each = [TraceJob(n, "", 3600.0 * n, 600.0, pods=1, gpus=1, queue="vision/t4") for n in range(jobs)]
     limited = a_request([*each, *more], a_cluster("main"), a_cluster("dev", maximum=4), seeds=3, seconds=60)
-    return replays.summary_of(Replay(limited).run(first_in, clock=lambda: next(ticks) / 1000))
+    return replay_summary(Replay(limited).run(first_in, clock=lambda: next(ticks) / 1000))
 
 
 def test_a_small_trace_is_replayed_whole() -> None:

@@ -1,6 +1,6 @@
 """When work starts: replays of a present state with a first-in, first-out scheduler."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
@@ -16,6 +16,7 @@ from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from first_in import first_in
 from kueue_replay.cluster import Cluster, Declaration
+from kueue_replay.replays import Replay
 from kueue_replay.scheduler import Scheduler
 from tests.declarations import GKE, changed
 from tests.declarations import pool as pool_in
@@ -59,9 +60,13 @@ def _work(name: str, since: float | None = None, limit: int | None = None, **fie
     return replace(work, **fields)
 
 
+def _replayed(request: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return Replay(request).run(first_in).job_documents()
+
+
 def _start(cluster: Profile, *jobs: PresentJob, target: ExistingWork | None = None, **more: Any) -> Estimate:
     present = Present(now=NOW, jobs=jobs, **more)
-    return estimate(cluster, present, [target or _work("new")], first_in)[0]
+    return estimate(cluster, present, [target or _work("new")], _replayed)[0]
 
 
 def test_a_job_starts_at_the_latest_at_the_time_limits_of_those_before_it(cluster: Profile) -> None:
@@ -92,7 +97,12 @@ def test_replays_run_beside_each_other(cluster: Profile) -> None:
         with first_in(declaration) as scheduler:
             yield scheduler
 
-    (start,) = estimate(cluster, Present(now=NOW, jobs=()), [_work("new")], meeting)
+    (start,) = estimate(
+        cluster,
+        Present(now=NOW, jobs=()),
+        [_work("new")],
+        lambda request: Replay(request).run(meeting).job_documents(),
+    )
     assert start.half is not None
 
 
