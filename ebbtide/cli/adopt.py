@@ -161,7 +161,7 @@ def _change_state(stack: str | None, config_file: Path | None, cwd: Path, *, und
     """Take the adopted resources into the state, or out of it."""
     from ebbtide.cli.up import confirmed  # noqa: PLC0415
     from ebbtide.operations.adopted_resources import import_resources, remove_resources  # noqa: PLC0415
-    from ebbtide.operations.backend import Backend  # noqa: PLC0415
+    from ebbtide.operations.engine.backend import Backend  # noqa: PLC0415
     from ebbtide.operations.up import Update  # noqa: PLC0415
 
     name = stack_name(stack, config_file)

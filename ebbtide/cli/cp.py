@@ -12,7 +12,7 @@ from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import ExitStatus, console, say
 from ebbtide.cli.job import fields_of, with_defaults, with_shared_options
 from ebbtide.cli.kubectl import kubectl_command
-from ebbtide.operations.interrupts import ending_signals
+from ebbtide.operations.engine.interrupts import ending_signals
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -86,8 +86,8 @@ def _selected(cwd: Path) -> str:
         OperationError: none is selected.
     """
     from ebbtide.declaration.project.source import project_directory  # noqa: PLC0415
-    from ebbtide.operations.backend import Backend  # noqa: PLC0415
-    from ebbtide.operations.failures import OperationError  # noqa: PLC0415
+    from ebbtide.operations.engine.backend import Backend  # noqa: PLC0415
+    from ebbtide.operations.engine.failures import OperationError  # noqa: PLC0415
 
     if (name := Backend(project_directory(cwd.resolve())).selected) is None:
         again = given_command().on_stack("destroy", "STACK")
@@ -98,7 +98,7 @@ def _selected(cwd: Path) -> str:
 def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, choices: _Choices) -> int:
     from ebbtide.analysis.preview.stack_files import read_stack  # noqa: PLC0415
     from ebbtide.operations import destroy as destroying  # noqa: PLC0415
-    from ebbtide.operations.backend import Backend  # noqa: PLC0415
+    from ebbtide.operations.engine.backend import Backend  # noqa: PLC0415
 
     name = stack_name(stack, config_file) if stack or config_file else _selected(cwd)
     given = given_command()

@@ -38,7 +38,7 @@ def drift(
     running work. Exit status 1: a person has changed, deleted or added something.
     """
     from ebbtide.operations import drift as drifts  # noqa: PLC0415
-    from ebbtide.operations.backend import Backend  # noqa: PLC0415
+    from ebbtide.operations.engine.backend import Backend  # noqa: PLC0415
 
     name = stack_name(stack, config_file)
     files = stack_files(name.rpartition("/")[2], config_file, cwd)

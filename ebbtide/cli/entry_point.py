@@ -52,7 +52,7 @@ from ebbtide.cli.sweep import sweep
 from ebbtide.cli.trace import trace_export, trace_fetch
 from ebbtide.cli.up import up
 from ebbtide.cli.why import why
-from ebbtide.operations.interrupts import is_for_interrupt, keep_interrupts
+from ebbtide.operations.engine.interrupts import is_for_interrupt, keep_interrupts
 from ebbtide.text import command_line
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ def extend(
     """
     from ebbtide.cli.up import up  # noqa: PLC0415
     from ebbtide.operations import extend as extending  # noqa: PLC0415
-    from ebbtide.operations.backend import Backend  # noqa: PLC0415
+    from ebbtide.operations.engine.backend import Backend  # noqa: PLC0415
     from ebbtide.values import clock  # noqa: PLC0415
     from ebbtide.values.clock import in_utc  # noqa: PLC0415
 

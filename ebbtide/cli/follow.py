@@ -11,7 +11,7 @@ import typer
 from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import ExitStatus, console, say, write
 from ebbtide.cli.options import PreviewFormat
-from ebbtide.operations.interrupts import repeated_interrupts
+from ebbtide.operations.engine.interrupts import repeated_interrupts
 from ebbtide.text import printable
 from ebbtide.values import clock, durations
 from ebbtide.values.given_command import given_command

@@ -67,7 +67,7 @@ def reap(
     from ebbtide.declaration.cloud_kind import CloudKind  # noqa: PLC0415
     from ebbtide.declaration.project.source import project_directory  # noqa: PLC0415
     from ebbtide.operations import reap as reaping  # noqa: PLC0415
-    from ebbtide.operations.backend import Backend  # noqa: PLC0415
+    from ebbtide.operations.engine.backend import Backend  # noqa: PLC0415
     from ebbtide.values import clock  # noqa: PLC0415
 
     given = given_command()

@@ -23,7 +23,7 @@ from ebbtide.cli.job import fields_of, with_defaults, with_shared_options
 from ebbtide.cli.kubectl import kubectl_command
 from ebbtide.cli.run import UNRECORDED, Code, CodeInOption, Setup, with_code
 from ebbtide.errors import EbbtideError
-from ebbtide.operations.interrupts import ending_signals
+from ebbtide.operations.engine.interrupts import ending_signals
 from ebbtide.text import command_line, printable, several
 from ebbtide.values.given_command import given_command
 

@@ -70,7 +70,7 @@ def wake(stack: BackendStack = None, *, config_file: ConfigFile = None, cwd: Cwd
 def _opened(stack: str | None, config_file: Path | None, cwd: Path) -> "Sleeper":
     from ebbtide.analysis.preview.stack_files import read_stack  # noqa: PLC0415
     from ebbtide.clients.clouds import connect  # noqa: PLC0415
-    from ebbtide.operations.backend import Backend  # noqa: PLC0415
+    from ebbtide.operations.engine.backend import Backend  # noqa: PLC0415
     from ebbtide.operations.sleep import sleeper  # noqa: PLC0415
 
     name = stack_name(stack, config_file)

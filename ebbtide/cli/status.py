@@ -39,7 +39,7 @@ def status(
     """
     from ebbtide.analysis.preview.stack_files import read_stack  # noqa: PLC0415
     from ebbtide.operations import status as statuses  # noqa: PLC0415
-    from ebbtide.operations.backend import Backend  # noqa: PLC0415
+    from ebbtide.operations.engine.backend import Backend  # noqa: PLC0415
 
     if watch and format_ is PreviewFormat.JSON:
         raise WatchError(
@@ -53,7 +53,7 @@ def status(
         if format_ is PreviewFormat.JSON:
             write(statuses.read(source).model_dump_json(indent=2) + "\n", None)
         else:
-            from ebbtide.operations.failures import OperationError  # noqa: PLC0415
+            from ebbtide.operations.engine.failures import OperationError  # noqa: PLC0415
             from ebbtide.operations.status_report import tables  # noqa: PLC0415
 
             show(lambda: tables(statuses.read(source)), OperationError, watch=watch)

@@ -88,8 +88,9 @@ def _updated(
     drift_check: bool,
     verbose: bool,
 ) -> int:
-    from ebbtide.operations import access, drift, existing_objects, lost_state, pool_replacement, state  # noqa: PLC0415
-    from ebbtide.operations.backend import Backend  # noqa: PLC0415
+    from ebbtide.operations import access, drift, existing_objects, lost_state, pool_replacement  # noqa: PLC0415
+    from ebbtide.operations.engine import state  # noqa: PLC0415
+    from ebbtide.operations.engine.backend import Backend  # noqa: PLC0415
     from ebbtide.operations.plan import plan_of  # noqa: PLC0415
     from ebbtide.operations.up import Update  # noqa: PLC0415
 

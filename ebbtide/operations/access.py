@@ -13,8 +13,8 @@ from ebbtide.clients.kubernetes import Api, ApiError, KubeconfigError, MissingCl
 from ebbtide.clients.kubernetes.objects import text
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
-from ebbtide.operations.failures import OperationError
-from ebbtide.operations.state import State
+from ebbtide.operations.engine.failures import OperationError
+from ebbtide.operations.engine.state import State
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.text import install_command
 from ebbtide.values.given_command import given_command

@@ -31,11 +31,11 @@ from ebbtide.declaration.project.adopt_file import (
 )
 from ebbtide.declaration.project.source import DECLARATION, NAMESPACE
 from ebbtide.operations import access, lost_state, pool_replacement
-from ebbtide.operations.engine_events import Step
-from ebbtide.operations.failures import OperationError, explanation, unlocking
+from ebbtide.operations.engine.events import Step
+from ebbtide.operations.engine.failures import OperationError, explanation, unlocking
+from ebbtide.operations.engine.stack import Preview
+from ebbtide.operations.engine.state import AKS_CLUSTER, record, with_record
 from ebbtide.operations.plan import is_later, listed
-from ebbtide.operations.stack import Preview
-from ebbtide.operations.state import AKS_CLUSTER, record, with_record
 from ebbtide.operations.unowned import Others
 from ebbtide.operations.up import Update, with_setting
 from ebbtide.text import several

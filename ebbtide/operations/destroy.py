@@ -18,15 +18,15 @@ from ebbtide.clients.kubernetes import ApiError
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.project.adopt_file import default_file, read_adopt_file
 from ebbtide.operations import access, inspection, orphans, queue_stops, terminating, user_objects
-from ebbtide.operations import state as states
 from ebbtide.operations.access import Clouds
-from ebbtide.operations.engine_events import narration
-from ebbtide.operations.failures import OperationError, causes, explanation, unlocking
+from ebbtide.operations.engine import state as states
+from ebbtide.operations.engine.events import narration
+from ebbtide.operations.engine.failures import OperationError, causes, explanation, unlocking
+from ebbtide.operations.engine.interrupts import deferred_interrupts
+from ebbtide.operations.engine.stack import Stack
+from ebbtide.operations.engine.state import DeletedClusters, State
 from ebbtide.operations.inspection import Inspection, Volume
-from ebbtide.operations.interrupts import deferred_interrupts
 from ebbtide.operations.orphans import idle_cost
-from ebbtide.operations.stack import Stack
-from ebbtide.operations.state import DeletedClusters, State
 from ebbtide.operations.work import Work
 from ebbtide.text import and_list, bound, several
 from ebbtide.values import clock

@@ -25,8 +25,8 @@ from ebbtide.declaration.project import yaml_file
 from ebbtide.declaration.providers.needs import Need, needs_of, roles_of, unknown
 from ebbtide.errors import EbbtideError
 from ebbtide.operations import access
-from ebbtide.operations.backend import Backend
-from ebbtide.operations.stack import Stack
+from ebbtide.operations.engine.backend import Backend
+from ebbtide.operations.engine.stack import Stack
 from ebbtide.text import and_list, outdated, release
 from ebbtide.values import clock, durations
 from ebbtide.values.given_command import given_command

@@ -9,10 +9,11 @@ from ebbtide.analysis.drift.report import Drift, UnownedResource
 from ebbtide.analysis.preview.stack_files import StackFiles, record_stack
 from ebbtide.analysis.recording.recording import urn_name
 from ebbtide.clients.clouds.interfaces import CloudApiError
-from ebbtide.operations import access, pool_replacement, state, unowned
-from ebbtide.operations.failures import OperationError, explanation
+from ebbtide.operations import access, pool_replacement, unowned
+from ebbtide.operations.engine import state
+from ebbtide.operations.engine.failures import OperationError, explanation
+from ebbtide.operations.engine.stack import Stack
 from ebbtide.operations.queue_stops import is_asleep
-from ebbtide.operations.stack import Stack
 from ebbtide.operations.work import take_snapshot, work
 from ebbtide.text import and_list, several
 from ebbtide.values.given_command import given_command

@@ -10,9 +10,10 @@ from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import parts, text
 from ebbtide.declaration.model.addons import ADD_ONS
-from ebbtide.operations import access, state
-from ebbtide.operations.failures import OperationError, explanation
-from ebbtide.operations.state import CLUSTERS, ObjectReference
+from ebbtide.operations import access
+from ebbtide.operations.engine import state
+from ebbtide.operations.engine.failures import OperationError, explanation
+from ebbtide.operations.engine.state import CLUSTERS, ObjectReference
 from ebbtide.operations.up import Update
 from ebbtide.values.kueue_api import API_PATH, API_VERSION, plural
 

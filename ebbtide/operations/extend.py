@@ -11,8 +11,8 @@ from typing import Any, Final, cast
 from ebbtide.analysis.policy.rules.pools import LONGEST_LIFETIME
 from ebbtide.analysis.policy.settings import Level, Policy
 from ebbtide.clients.kubernetes.objects import part
-from ebbtide.operations.failures import OperationError
-from ebbtide.operations.state import State
+from ebbtide.operations.engine.failures import OperationError
+from ebbtide.operations.engine.state import State
 
 PATH: Final = "ebbtide:cluster.lifetime.hours"
 """Path of the lifetime in the stack's configuration."""

@@ -15,8 +15,8 @@ from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import access, user_objects
 from ebbtide.operations.access import Clouds
-from ebbtide.operations.failures import OperationError
-from ebbtide.operations.state import State
+from ebbtide.operations.engine.failures import OperationError
+from ebbtide.operations.engine.state import State
 from ebbtide.operations.user_objects import CloudNames, UserObject
 from ebbtide.operations.work import Work, list_volumes, take_snapshot, work
 from ebbtide.text import and_list, several

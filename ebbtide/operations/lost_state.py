@@ -18,9 +18,10 @@ from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.project.adopt_file import FIELD, AdoptedResource, read_adopt_file, write_adopt_file
 from ebbtide.errors import EbbtideError
-from ebbtide.operations import access, state
-from ebbtide.operations.engine_events import Step
-from ebbtide.operations.failures import OperationError
+from ebbtide.operations import access
+from ebbtide.operations.engine import state
+from ebbtide.operations.engine.events import Step
+from ebbtide.operations.engine.failures import OperationError
 from ebbtide.operations.unowned import Others
 from ebbtide.operations.up import Update
 from ebbtide.placement import Profile, ProfileError

@@ -14,7 +14,7 @@ from typing import Final
 
 from ebbtide.clients.kubernetes import Api, ApiError, Object
 from ebbtide.clients.kubernetes.objects import condition, part, text
-from ebbtide.operations.state import State
+from ebbtide.operations.engine.state import State
 from ebbtide.text import several
 from ebbtide.values.given_command import given_command
 from ebbtide.values.kueue_api import API_PATH, ASLEEP

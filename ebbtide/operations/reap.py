@@ -16,12 +16,13 @@ from ebbtide.clients.clouds.interfaces import Account, CloudApiError, CloudResou
 from ebbtide.clients.kubernetes.objects import parts, text
 from ebbtide.declaration.model import expiry
 from ebbtide.errors import EbbtideError
-from ebbtide.operations import access, orphans, state
-from ebbtide.operations.backend import Backend
+from ebbtide.operations import access, orphans
 from ebbtide.operations.destroy import Options, destroy
-from ebbtide.operations.failures import OperationError
+from ebbtide.operations.engine import state
+from ebbtide.operations.engine.backend import Backend
+from ebbtide.operations.engine.failures import OperationError
+from ebbtide.operations.engine.state import State
 from ebbtide.operations.orphans import cost_of, idle_cost
-from ebbtide.operations.state import State
 from ebbtide.values import clock, durations
 from ebbtide.values.documents import DocumentPart
 

@@ -15,8 +15,9 @@ from ebbtide.clients.clouds.interfaces import ClusterPower, NodePoolSize
 from ebbtide.clients.kubernetes.objects import part, text, words
 from ebbtide.declaration.catalog.amounts import total
 from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
-from ebbtide.operations import access, queue_stops, state
-from ebbtide.operations.failures import OperationError
+from ebbtide.operations import access, queue_stops
+from ebbtide.operations.engine import state
+from ebbtide.operations.engine.failures import OperationError
 from ebbtide.operations.inspection import running_lines
 from ebbtide.operations.work import Work, take_snapshot, work
 from ebbtide.values import clock

@@ -18,8 +18,9 @@ from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.model.addons import Kueue
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.labels_and_taints import AGENT_POOL, NODE_POOL
-from ebbtide.operations import access, state
-from ebbtide.operations.failures import OperationError
+from ebbtide.operations import access
+from ebbtide.operations.engine import state
+from ebbtide.operations.engine.failures import OperationError
 from ebbtide.operations.ledger import Report, find_record, report
 from ebbtide.operations.queue_stops import is_asleep
 from ebbtide.operations.sleep import OwnCluster, own_cluster

@@ -10,7 +10,7 @@ from typing import Any, Final
 from ebbtide.clients.kubernetes import METADATA, Api, ApiError
 from ebbtide.clients.kubernetes.objects import parts, text, words
 from ebbtide.operations import access
-from ebbtide.operations.failures import OperationError
+from ebbtide.operations.engine.failures import OperationError
 from ebbtide.text import and_list
 
 _WAITED: Final = "timed out waiting for the condition"

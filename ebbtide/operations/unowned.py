@@ -15,7 +15,7 @@ from ebbtide.analysis.recording.recording import urn_name
 from ebbtide.clients.clouds.interfaces import Inventory
 from ebbtide.clients.kubernetes import Api, Object
 from ebbtide.clients.kubernetes.objects import part, parts, text
-from ebbtide.operations.state import State
+from ebbtide.operations.engine.state import State
 from ebbtide.text import and_list
 from ebbtide.values.kueue_api import API_PATH, flavor_names
 

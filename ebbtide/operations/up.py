@@ -26,14 +26,15 @@ from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import parts, text
 from ebbtide.declaration.project import yaml_file
-from ebbtide.operations import access, inspection, pool_replacement, queue_stops, state, terminating
-from ebbtide.operations.engine_events import WORDS, Step, narration
-from ebbtide.operations.failures import OperationError, explanation, unlocking
-from ebbtide.operations.interrupts import deferred_interrupts
+from ebbtide.operations import access, inspection, pool_replacement, queue_stops, terminating
+from ebbtide.operations.engine import state
+from ebbtide.operations.engine.events import WORDS, Step, narration
+from ebbtide.operations.engine.failures import OperationError, explanation, unlocking
+from ebbtide.operations.engine.interrupts import deferred_interrupts
+from ebbtide.operations.engine.stack import Stack
+from ebbtide.operations.engine.state import record, with_record
 from ebbtide.operations.plan import NOTHING, Done, Plan, done_since
 from ebbtide.operations.pool_replacement import StatePool
-from ebbtide.operations.stack import Stack
-from ebbtide.operations.state import record, with_record
 from ebbtide.operations.status import never_admitted
 from ebbtide.operations.status_report import never_message
 from ebbtide.operations.work import take_snapshot, work

@@ -20,7 +20,7 @@ from typing import Any, Final
 from ebbtide.clients.kubernetes import Api, ApiError, Object
 from ebbtide.clients.kubernetes.objects import part, parts, text, words
 from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
-from ebbtide.operations.state import ObjectReference, State
+from ebbtide.operations.engine.state import ObjectReference, State
 from ebbtide.values import clock
 from ebbtide.values.given_command import given_command
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from ebbtide.clients.kubernetes import Api, Object
 from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.declaration.model.cluster import reserved_owner
-from ebbtide.operations.state import ObjectReference, State
+from ebbtide.operations.engine.state import ObjectReference, State
 from ebbtide.placement import Profile
 from ebbtide.values.kueue_api import API_PATH
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from ebbtide import __version__ as core_version
 from ebbtide.analysis.preview.stack_files import StackFiles
-from ebbtide.operations.interrupts import ending_signals
+from ebbtide.operations.engine.interrupts import ending_signals
 from ebbtide.text import install_command
 from ebbtide.values import clock
 from ebbtide_rehearsal import RehearsalError, __version__, rehearse

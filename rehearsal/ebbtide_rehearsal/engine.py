@@ -31,7 +31,7 @@ from pulumi.runtime._grpc_settings import (
 from ebbtide.analysis.preview.stack_files import StackFiles, record_stack
 from ebbtide.analysis.recording import program
 from ebbtide.analysis.recording.recording import STACK_TYPE, Recording, urn_name
-from ebbtide.operations.interrupts import deferred_interrupts
+from ebbtide.operations.engine.interrupts import deferred_interrupts
 from ebbtide_rehearsal.tools import find
 from ebbtide_rehearsal.tools.find import Origin, ensure
 from ebbtide_rehearsal.tools.items import OnStep

@@ -19,7 +19,7 @@ from typing import Final
 from ebbtide.analysis.preview.stack_config import PLACEHOLDER, StackFileError
 from ebbtide.analysis.preview.stack_files import StackFiles, read_stack, stack_named_by
 from ebbtide.autoscaler.nodes import RECLAIMABLE
-from ebbtide.operations.interrupts import deferred_interrupts
+from ebbtide.operations.engine.interrupts import deferred_interrupts
 from ebbtide.text import did_you_mean
 from ebbtide_rehearsal import RehearsalError
 from ebbtide_rehearsal.cloud.existing import introduce

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ebbtide.operations.interrupts import deferred_interrupts, repeated_interrupts
+from ebbtide.operations.engine.interrupts import deferred_interrupts, repeated_interrupts
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +86,7 @@ def _interrupt_within_a_callback() -> None:
 _PROGRAM = """
 import os, signal, sys, threading, time, weakref
 from ebbtide.cli import consoles
-from ebbtide.operations.interrupts import keep_interrupts
+from ebbtide.operations.engine.interrupts import keep_interrupts
 signal.signal(signal.SIGINT, signal.default_int_handler)
 consoles.prepare_streams()
 keep_interrupts()

@@ -12,7 +12,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final, assert_never
 
-from ebbtide.operations import pulumi_home
 from ebbtide_rehearsal.tools import download
 from ebbtide_rehearsal.tools.build import acquire
 from ebbtide_rehearsal.tools.download import downloadable, release_of
@@ -93,8 +92,12 @@ def sdk_version(package: str) -> str:
 
 
 def plugin_file(home: Path, package: str) -> Path:
-    """Return the location of the provider that a program requests, below a `PULUMI_HOME`."""
-    return pulumi_home.plugin_file(home, package, sdk_version(package))
+    """Return the location of the provider that a program requests, below a `PULUMI_HOME`.
+
+    Source: pulumi 3.259, sdk/go/common/workspace/plugins.go (`GetPluginDir`, `PluginInfo.Path`).
+    """
+    version = sdk_version(package)
+    return home / "plugins" / f"resource-{package}-v{version}" / f"pulumi-resource-{package}"
 
 
 def install(home: Path, package: str, program: Path) -> None:
@@ -108,7 +111,8 @@ def installed_plugin(tool: Tool) -> tuple[Path, str] | None:
     """Return the provider that Pulumi has installed for the Python SDK, with its version; None if missing."""
     if tool.plugin is None:
         return None
-    path = plugin_file(pulumi_home.pulumi_home(), tool.plugin)
+    home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
+    path = plugin_file(home, tool.plugin)
     return (path, sdk_version(tool.plugin)) if path.is_file() else None
 
 

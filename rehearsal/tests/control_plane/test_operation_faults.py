@@ -16,9 +16,9 @@ from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes import api as client
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import pool_replacement, queue_stops, user_objects
+from ebbtide.operations.engine.state import State
 from ebbtide.operations.pool_replacement import DrainedPool
 from ebbtide.operations.queue_stops import ASLEEP
-from ebbtide.operations.state import State
 from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL
 from ebbtide_rehearsal.cloud.pools import all_pools, register
 from ebbtide_rehearsal.cloud.rest.access import rest_access

@@ -11,7 +11,7 @@ import pytest
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import user_objects
-from ebbtide.operations.state import ObjectReference, State
+from ebbtide.operations.engine.state import ObjectReference, State
 from ebbtide.values import clock
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from rehearsal.tests.control_plane.cluster import Object, wait

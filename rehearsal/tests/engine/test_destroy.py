@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.operations.backend import Backend
-from ebbtide.operations.failures import OperationError
+from ebbtide.operations.engine.backend import Backend
+from ebbtide.operations.engine.failures import OperationError
 from ebbtide.text import command_line
 from rehearsal.tests.engine.projects import Project, project_in
 

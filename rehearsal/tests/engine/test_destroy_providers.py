@@ -13,7 +13,7 @@ from rich.console import Console
 
 from ebbtide.clients.clouds import azure_inventory, google_inventory
 from ebbtide.operations.destroy import DestroyOutcome, Options, destroy
-from ebbtide.operations.stack import Stack as Opened
+from ebbtide.operations.engine.stack import Stack as Opened
 from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
 from ebbtide_rehearsal.cloud.gcp.provider import Gcp
 from ebbtide_rehearsal.cloud.rest import azure

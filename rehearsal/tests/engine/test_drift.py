@@ -17,7 +17,7 @@ from ebbtide.analysis.preview.stack_files import StackFiles, read_stack
 from ebbtide.analysis.providers.property_path import merged
 from ebbtide.autoscaler.nodes import Machine
 from ebbtide.operations import drift
-from ebbtide.operations import stack as stacks
+from ebbtide.operations.engine import stack as stacks
 from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
 from ebbtide_rehearsal.cloud.gcp.provider import Gcp
 from ebbtide_rehearsal.cloud.pools import drop, machines, put

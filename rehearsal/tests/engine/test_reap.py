@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from ebbtide.cli.entry_point import app
 from ebbtide.declaration.model import expiry
-from ebbtide.operations.stack import Stack
+from ebbtide.operations.engine.stack import Stack
 from ebbtide_rehearsal.cloud.store import SLOW, InjectedFault
 from rehearsal.tests.engine.projects import Project, in_state, lifetime, project_in, time_in
 from rehearsal.tests.engine.sites import Site, kill, site_on, until

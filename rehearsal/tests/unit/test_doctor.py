@@ -17,7 +17,7 @@ from ebbtide.cli.entry_point import app
 from ebbtide.declaration.providers import needs
 from ebbtide.declaration.providers.needs import needs_of, unknown
 from ebbtide.operations import doctor
-from ebbtide.operations.failures import OperationError
+from ebbtide.operations.engine.failures import OperationError
 from ebbtide.values import clock
 from ebbtide_rehearsal.cloud.azure.provider import KINDS as AZURE
 from ebbtide_rehearsal.cloud.gcp.provider import KINDS as GOOGLE

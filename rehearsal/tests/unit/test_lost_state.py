@@ -17,8 +17,8 @@ from ebbtide.analysis.recording.recording import Recording
 from ebbtide.clients.kubernetes.objects import text
 from ebbtide.declaration.project.adopt_file import AdoptedResource, read_adopt_file, write_adopt_file
 from ebbtide.operations import access
+from ebbtide.operations.engine.stack import Preview, Stack
 from ebbtide.operations.lost_state import find_teams
-from ebbtide.operations.stack import Preview, Stack
 from ebbtide.operations.up import Update
 from ebbtide.placement.profile_sources import KEY
 from ebbtide.values.kueue_api import object_path

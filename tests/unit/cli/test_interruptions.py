@@ -18,8 +18,8 @@ from ebbtide.clients.kubernetes.objects import text
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import access, queue_stops
 from ebbtide.operations.access import Clouds
-from ebbtide.operations.backend import Backend
-from ebbtide.operations.state import TENANT, State, read
+from ebbtide.operations.engine.backend import Backend
+from ebbtide.operations.engine.state import TENANT, State, read
 from ebbtide.text import command_line
 from ebbtide.values.kueue_api import ASLEEP
 from tests.unit.operations.objects import PROFILE, made, node, pod

@@ -14,7 +14,8 @@ from ebbtide.analysis.drift import render
 from ebbtide.analysis.drift.differences import Maker
 from ebbtide.analysis.drift.report import Action, Drift, FieldDrift, ResourceDrift, fingerprint
 from ebbtide.cli.entry_point import app
-from ebbtide.operations import backend, drift
+from ebbtide.operations import drift
+from ebbtide.operations.engine import backend
 from tests.pages import output
 from tests.repository import ROOT
 

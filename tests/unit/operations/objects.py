@@ -5,7 +5,7 @@ from itertools import count
 from typing import Any, Final
 
 from ebbtide.declaration.model.declare import declare
-from ebbtide.operations.state import ObjectReference, State
+from ebbtide.operations.engine.state import ObjectReference, State
 from ebbtide.placement.derive import profile
 
 NOW: Final = datetime(2026, 11, 21, 12, tzinfo=UTC)

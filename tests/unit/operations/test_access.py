@@ -8,8 +8,8 @@ from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import access
 from ebbtide.operations.access import commands
-from ebbtide.operations.failures import OperationError
-from ebbtide.operations.state import read
+from ebbtide.operations.engine.failures import OperationError
+from ebbtide.operations.engine.state import read
 
 _GROUP = "/subscriptions/s-1/resourceGroups/ml"
 _AKS = f"{_GROUP}/providers/Microsoft.ContainerService/managedClusters/ml"

@@ -21,9 +21,9 @@ from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.project.adopt_file import AdoptedResource, read_adopt_file, write_adopt_file
 from ebbtide.operations import access
 from ebbtide.operations.adopted_resources import check, held, remove_resources, restorations
-from ebbtide.operations.engine_events import Step
+from ebbtide.operations.engine.events import Step
+from ebbtide.operations.engine.stack import Preview, Stack
 from ebbtide.operations.plan import Done, done_since
-from ebbtide.operations.stack import Preview, Stack
 from ebbtide.operations.up import Update
 from tests.declarations import GKE, changed
 from tests.synth import synth

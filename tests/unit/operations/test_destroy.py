@@ -13,13 +13,13 @@ from ebbtide.analysis.recording.recording import STACK_TYPE
 from ebbtide.clients.clouds.interfaces import Account, CloudResource, ClusterIdentity, Inventory
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import access, inspection
-from ebbtide.operations import state as deleted_clusters
 from ebbtide.operations.access import Clouds
 from ebbtide.operations.destroy import Options, destroy
-from ebbtide.operations.engine_events import Step
+from ebbtide.operations.engine import state as deleted_clusters
+from ebbtide.operations.engine.events import Step
+from ebbtide.operations.engine.stack import Stack
+from ebbtide.operations.engine.state import DeletedClusters, State, read
 from ebbtide.operations.inspection import Inspection
-from ebbtide.operations.stack import Stack
-from ebbtide.operations.state import DeletedClusters, State, read
 from ebbtide.operations.user_objects import CloudNames
 
 _ACCOUNT = Account(CloudKind.GKE, "acme-ml")

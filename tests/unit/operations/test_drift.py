@@ -7,7 +7,7 @@ import pytest
 
 from ebbtide.analysis.drift.report import Action, Drift, FieldDrift, ResourceDrift
 from ebbtide.operations import access, drift
-from ebbtide.operations.failures import OperationError
+from ebbtide.operations.engine.failures import OperationError
 from tests.unit.operations.objects import PROFILE, Object, made, node, pod
 
 _FIELD = FieldDrift(path="vmSize", state="a", cloud="b", maker="person", source="", replaces=True)

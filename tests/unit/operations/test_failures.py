@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.operations.failures import Lock, LockedError, advice, causes, explanation, locks_of, unlocking
+from ebbtide.operations.engine.failures import (
+    Lock,
+    LockedError,
+    advice,
+    causes,
+    explanation,
+    locks_of,
+    unlocking,
+)
 
 _MESSAGE = (
     "error: the stack is currently locked by 1 lock(s). Either wait for the other process(es) to end or "

@@ -12,7 +12,7 @@ from ebbtide.clients.clouds.interfaces import Account, CloudApiError, Contents, 
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import destroy, inspection
 from ebbtide.operations.access import Clouds
-from ebbtide.operations.engine_events import Step, narration
+from ebbtide.operations.engine.events import Step, narration
 from ebbtide.operations.inspection import Inspection, Volume, inspect, remaining_volumes
 from ebbtide.operations.user_objects import UserObject
 from ebbtide.operations.work import Work

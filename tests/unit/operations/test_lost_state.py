@@ -7,8 +7,8 @@ import pytest
 
 from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.interfaces import CloudApiError
+from ebbtide.operations.engine.state import CLUSTERS
 from ebbtide.operations.lost_state import refusals
-from ebbtide.operations.state import CLUSTERS
 from tests.declarations import AKS, GKE, Declaration
 from tests.synth import synth
 

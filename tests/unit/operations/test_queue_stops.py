@@ -7,7 +7,7 @@ import pytest
 
 from ebbtide.clients.kubernetes import Api
 from ebbtide.operations import queue_stops
-from ebbtide.operations.state import ObjectReference
+from ebbtide.operations.engine.state import ObjectReference
 from tests.unit.operations.objects import STATE, Object, made
 
 QUEUES = frozenset({ObjectReference("ClusterQueue", "", "research.cpu")})

@@ -13,9 +13,9 @@ from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.interfaces import Account, CloudResource
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import reap
-from ebbtide.operations.backend import Backend
+from ebbtide.operations.engine.backend import Backend
+from ebbtide.operations.engine.failures import OperationError
 from ebbtide.operations.extend import check_policy, extension
-from ebbtide.operations.failures import OperationError
 from ebbtide.operations.orphans import idle_cost
 from ebbtide.operations.reap import ReapOutcome, check_clock, expired
 from ebbtide.values import clock

@@ -13,9 +13,9 @@ from ebbtide.clients.kubernetes.objects import part
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import access, queue_stops
-from ebbtide.operations.failures import OperationError
+from ebbtide.operations.engine.failures import OperationError
+from ebbtide.operations.engine.state import ObjectReference
 from ebbtide.operations.sleep import OwnCluster, Running, Sleeper, own_cluster, sleep, wake
-from ebbtide.operations.state import ObjectReference
 from ebbtide.placement import Profile
 from ebbtide.values import clock
 from tests.unit.operations.objects import PROFILE, STATE, Object, condition, made, node, pod

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ebbtide.operations.backend import Backend, repaired
-from ebbtide.operations.engine_events import Step, narration
-from ebbtide.operations.failures import OperationError
+from ebbtide.operations.engine.backend import Backend, repaired
+from ebbtide.operations.engine.events import Step, narration
+from ebbtide.operations.engine.failures import OperationError
 
 _ESCAPES = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
 _POLICY = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyBinding"

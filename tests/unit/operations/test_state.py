@@ -11,8 +11,7 @@ from ebbtide.analysis.recording.recording import STACK_TYPE
 from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import inspection
-from ebbtide.operations.inspection import Volume
-from ebbtide.operations.state import (
+from ebbtide.operations.engine.state import (
     DELETED_CLUSTERS,
     DeletedClusters,
     ObjectReference,
@@ -21,6 +20,7 @@ from ebbtide.operations.state import (
     read,
     with_clusters,
 )
+from ebbtide.operations.inspection import Volume
 from tests.unit.operations.objects import STATE
 
 _REPOSITORY = "gcp:artifactregistry/repository:Repository"

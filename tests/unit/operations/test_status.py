@@ -16,9 +16,9 @@ from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.model.declare import declare
 from ebbtide.operations import access
-from ebbtide.operations.failures import OperationError
+from ebbtide.operations.engine.failures import OperationError
+from ebbtide.operations.engine.state import ObjectReference
 from ebbtide.operations.ledger import Report, Sum
-from ebbtide.operations.state import ObjectReference
 from ebbtide.operations.status import QueueObjects, StatusSource, kueue_differences, status
 from ebbtide.operations.status_report import GpuStatus, Status, UnusedGpus, tables
 from ebbtide.operations.up import Update

@@ -5,7 +5,7 @@ from typing import Any
 from ebbtide.analysis.drift.differences import ReadResource
 from ebbtide.clients.clouds.interfaces import CloudGrant
 from ebbtide.clients.kubernetes import Api, Object
-from ebbtide.operations.state import ObjectReference, State
+from ebbtide.operations.engine.state import ObjectReference, State
 from ebbtide.operations.unowned import OUTSIDE, principals_of, unowned_grants, unowned_objects, unowned_pools
 
 _KUEUE = "/apis/kueue.x-k8s.io/v1beta2"

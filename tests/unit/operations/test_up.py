@@ -16,8 +16,8 @@ from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.report import ChangeReport, DifferenceReport, FieldChangeReport
 from ebbtide.clients.kubernetes import JSON, Api
 from ebbtide.operations import access, existing_objects, up
+from ebbtide.operations.engine.stack import Stack
 from ebbtide.operations.plan import Done, Plan, done_since, evicted_pools
-from ebbtide.operations.stack import Stack
 from ebbtide.placement import Profile
 from ebbtide.placement.profile import PRIORITIES
 from ebbtide.values.kueue_api import API_VERSION

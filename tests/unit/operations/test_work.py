@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from ebbtide.operations.state import ObjectReference, State
+from ebbtide.operations.engine.state import ObjectReference, State
 from ebbtide.operations.work import Snapshot, Work, work
 from tests.unit.operations.objects import NOW, PROFILE, STATE, Object, condition, made, node, pod
 

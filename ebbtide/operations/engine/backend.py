@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from pulumi import automation
 
-from ebbtide.operations.failures import OperationError, explained, output_of
-from ebbtide.operations.stack import Stack, exported
+from ebbtide.operations.engine.failures import OperationError, explained, output_of
+from ebbtide.operations.engine.stack import Stack, exported
 
 _DIRECTORY: Final = "file://"
 _PARTLY_WRITTEN: Final = re.compile(

@@ -18,10 +18,10 @@ from typing import Any, Final, cast
 from pulumi import Output, RunError, automation, export
 
 from ebbtide.analysis.drift.differences import ReadResource
-from ebbtide.operations import state
-from ebbtide.operations.engine_events import Events, Reads, Step, unwatched
-from ebbtide.operations.failures import OperationError, explained
-from ebbtide.operations.state import GKE_CLUSTER
+from ebbtide.operations.engine import state
+from ebbtide.operations.engine.events import Events, Reads, Step, unwatched
+from ebbtide.operations.engine.failures import OperationError, explained
+from ebbtide.operations.engine.state import GKE_CLUSTER
 from ebbtide.placement.profile_sources import PREVIEW_KUBECONFIG
 
 _STEP: Final = "ebbtide: a step of an update"

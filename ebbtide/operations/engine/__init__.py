@@ -1,0 +1,1 @@
+"""Pulumi's engine, the backend and the state of a stack."""
