@@ -88,9 +88,10 @@ def _updated(
     drift_check: bool,
     verbose: bool,
 ) -> int:
-    from ebbtide.operations import access, drift, existing_objects, lost_state, pool_replacement  # noqa: PLC0415
+    from ebbtide.operations import access, drift, pool_replacement  # noqa: PLC0415
     from ebbtide.operations.engine import state  # noqa: PLC0415
     from ebbtide.operations.engine.backend import Backend  # noqa: PLC0415
+    from ebbtide.operations.leftovers.stack import existing_refusals, lost_state_refusals  # noqa: PLC0415
     from ebbtide.operations.plan import plan_of  # noqa: PLC0415
     from ebbtide.operations.up import Update  # noqa: PLC0415
 
@@ -115,8 +116,8 @@ def _updated(
     if not plan.is_refused:
         refusals = [
             *_adoption_refusals(update, recording, deployment),
-            *existing_objects.refusals(update, recording, deployment),
-            *lost_state.refusals(recording, deployment, name),
+            *existing_refusals(update.stack, recording, deployment, update.log, verbose=update.verbose),
+            *lost_state_refusals(recording, deployment, name),
         ]
         drifted = drift.overwritten(update.stack, deployment, plan.changed, replaced) if drift_check else ()
         for line in (*refusals, *update.unplaceable(recording), *drifted):

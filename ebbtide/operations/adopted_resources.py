@@ -30,13 +30,14 @@ from ebbtide.declaration.project.adopt_file import (
     read_adopt_file,
 )
 from ebbtide.declaration.project.source import DECLARATION, NAMESPACE
-from ebbtide.operations import access, lost_state, pool_replacement
+from ebbtide.operations import access, pool_replacement
 from ebbtide.operations.engine.events import Step
 from ebbtide.operations.engine.failures import OperationError, explanation, unlocking
 from ebbtide.operations.engine.stack import Preview
 from ebbtide.operations.engine.state import AKS_CLUSTER, record, with_record
+from ebbtide.operations.leftovers import stack
+from ebbtide.operations.leftovers.cloud import Others
 from ebbtide.operations.plan import is_later, listed
-from ebbtide.operations.unowned import Others
 from ebbtide.operations.up import Update, with_setting
 from ebbtide.text import several
 from ebbtide.values.given_command import given_command
@@ -132,7 +133,7 @@ def _previewed(
             recreated = any(recreates_nodes(own["update"].type, path) for path in paths)
             how = "and recreate its nodes, evicting their pods" if recreated else "in place"
             updates.append(f"update {urn_name(urn)} {how}" + (f": {_shortened(paths)}" if paths else ""))
-    refusals += lost_state.assigned_already(steps)
+    refusals += stack.assigned_already(steps)
     if errors:
         lines = explanation(update.stack.name, errors, verbose=update.verbose)
         refusals = [*refusals, *lines, "Nothing was changed: the preview of the update fails."]
@@ -174,7 +175,13 @@ def import_resources(update: Update, confirmed: Callable[[str], bool], others: O
     if update.resolved():
         return False
     recording = update.recorded(update.baseline(document))
-    if any(item.import_id for item in recording) and lost_state.find_teams(update, recording, others):
+    if any(item.import_id for item in recording) and stack.find_teams(
+        update.stack,
+        update.files.root / str(update.files.declaration()[FIELD]),
+        recording,
+        others,
+        update.log,
+    ):
         recording = update.recorded(update.baseline(document))
     adopted = {item.urn: item for item in recording if item.import_id}
     if not adopted:

@@ -17,7 +17,7 @@ from ebbtide.clients.clouds.interfaces import ClusterIdentity, StoredData
 from ebbtide.clients.kubernetes import ApiError
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.project.adopt_file import default_file, read_adopt_file
-from ebbtide.operations import access, inspection, orphans, queue_stops, terminating, user_objects
+from ebbtide.operations import access, inspection, queue_stops
 from ebbtide.operations.access import Clouds
 from ebbtide.operations.engine import state as states
 from ebbtide.operations.engine.events import narration
@@ -26,7 +26,8 @@ from ebbtide.operations.engine.interrupts import deferred_interrupts
 from ebbtide.operations.engine.stack import Stack
 from ebbtide.operations.engine.state import DeletedClusters, State
 from ebbtide.operations.inspection import Inspection, Volume
-from ebbtide.operations.orphans import idle_cost
+from ebbtide.operations.leftovers import cloud, users
+from ebbtide.operations.leftovers.cloud import idle_cost
 from ebbtide.operations.work import Work
 from ebbtide.text import and_list, bound, several
 from ebbtide.values import clock
@@ -134,7 +135,7 @@ def destroy(stack: Stack, options: Options, console: Console) -> DestroyOutcome 
     if not _confirmed(run, cluster):
         return None
     known = states.merged_clusters(state.identities, state.deleted.identities)
-    identities = orphans.identify(run.clouds, known, cluster.names)
+    identities = cloud.identify(run.clouds, known, cluster.names)
     if options.check:
         return _checked(run, cluster, identities, options.check)
     return _unchecked(run, cluster, identities)
@@ -280,10 +281,10 @@ def _without_users_objects(run: _Run, cluster: Inspection) -> tuple[Inspection, 
     try:
         if run.options.keep_volumes:
             given_command().happens("the volumes that are kept have the reclaim policy Retain")
-            user_objects.retain(cluster.api, objects)
+            users.retain(cluster.api, objects)
             objects = [item for item in objects if not item.is_volume]
-        unfinished = user_objects.clean_up(cluster.api, objects, run.print)
-        retained = user_objects.cloud_names(cluster.api).retained
+        unfinished = users.clean_up(cluster.api, objects, run.print)
+        retained = users.cloud_names(cluster.api).retained
         volumes = inspection.volumes_of(cluster.api)
     except ApiError as error:
         run.print(
@@ -332,7 +333,7 @@ def _destroyed(run: _Run, cluster: Inspection, first: Callable[[], None] | None 
         return DestroyOutcome(done=True)
     for line in explanation(stack.name, errors) if errors else ():
         run.print(line)
-    for line in terminating.advice(stack.outputs, errors):
+    for line in users.advice(stack.outputs, errors):
         run.print(line)
     so_far = f"{remaining} of {several(state.resources, 'resource')} still exist"
     run.print(f"{so_far}. Continue with: {given_command().on_stack('destroy', stack.name)}")
@@ -355,7 +356,7 @@ def _freed(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdentity]
         if identity.id not in existing:
             leftovers, is_freed = _left(run, identity, cluster.names.retained)
             freed = freed or is_freed
-            for line in orphans.lines(leftovers, cluster.names.retained) if leftovers.resources else ():
+            for line in cloud.lines(leftovers, cluster.names.retained) if leftovers.resources else ():
                 run.print(line)
     return freed
 
@@ -367,7 +368,7 @@ def _reported(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdenti
     is_known = bool(leftovers) and not any(item.reason for item in leftovers)
     is_gone = is_known and not any(item.resources for item in leftovers)
     for item in leftovers:
-        for line in orphans.lines(item, kept):
+        for line in cloud.lines(item, kept):
             run.print(line)
     if state.pending:
         for line in _pending(run.stack.name, state.pending, is_gone=is_gone):
@@ -386,19 +387,19 @@ def _reported(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdenti
     return DestroyOutcome(done=True, leftovers=bool(stays or disks or left))
 
 
-def _left(run: _Run, cluster: ClusterIdentity, kept: frozenset[str]) -> tuple[orphans.Leftovers, bool]:
+def _left(run: _Run, cluster: ClusterIdentity, kept: frozenset[str]) -> tuple[cloud.Leftovers, bool]:
     """Return what remains of a cluster after the confirmed deletion, and whether anything was deleted."""
-    leftovers = orphans.left(run.clouds, cluster)
+    leftovers = cloud.left(run.clouds, cluster)
     doomed = [
         resource
         for resource in leftovers.resources
         if resource.id not in kept and not (run.options.keep_volumes and resource.holds_data)
     ]
     question = f"Delete {several(len(doomed), 'resource')} that remain of cluster {cluster.name}?"
-    if not doomed or not run.options.ask_orphans(question, orphans.lines(leftovers, kept)):
+    if not doomed or not run.options.ask_orphans(question, cloud.lines(leftovers, kept)):
         return leftovers, False
-    errors = orphans.delete(run.clouds.inventories[cluster.account], doomed, run.print)
-    return orphans.left(run.clouds, cluster), len(errors) < len(doomed)
+    errors = cloud.delete(run.clouds.inventories[cluster.account], doomed, run.print)
+    return cloud.left(run.clouds, cluster), len(errors) < len(doomed)
 
 
 def question(stack: str, state: State, work: Sequence[Work], data: str = "") -> str:

@@ -9,10 +9,17 @@ from ebbtide.analysis.drift.report import Drift, UnownedResource
 from ebbtide.analysis.preview.stack_files import StackFiles, record_stack
 from ebbtide.analysis.recording.recording import urn_name
 from ebbtide.clients.clouds.interfaces import CloudApiError
-from ebbtide.operations import access, pool_replacement, unowned
+from ebbtide.operations import access, pool_replacement
 from ebbtide.operations.engine import state
 from ebbtide.operations.engine.failures import OperationError, explanation
 from ebbtide.operations.engine.stack import Stack
+from ebbtide.operations.leftovers.cloud import (
+    Others,
+    principals_of,
+    unowned_grants,
+    unowned_objects,
+    unowned_pools,
+)
 from ebbtide.operations.queue_stops import is_asleep
 from ebbtide.operations.work import take_snapshot, work
 from ebbtide.text import and_list, several
@@ -22,7 +29,7 @@ _PATHS: Final = 3
 """Maximum number of properties, or of Jobs, that a sentence names."""
 
 
-def inspect(stack: Stack, files: StackFiles, others: unowned.Others = tuple) -> Drift:
+def inspect(stack: Stack, files: StackFiles, others: Others = tuple) -> Drift:
     """Compare a stack's state with what exists, and predict what an update would do to a person's changes.
 
     Args:
@@ -53,7 +60,7 @@ def inspect(stack: Stack, files: StackFiles, others: unowned.Others = tuple) -> 
     own = {str(item.get("id")) for item in items}
     objects, unread = _objects(stack, document["deployment"])
     grants, unknown = _grants(document["deployment"], others)
-    found = [*unowned.unowned_pools(resources, own, others), *grants, *objects]
+    found = [*unowned_pools(resources, own, others), *grants, *objects]
     drift = drift_of(resources, after, before, cloud, unowned=found, unread=[*unknown, *unread])
     running = () if unread else running_work(stack, document["deployment"], drift)
     return drift.model_copy(update={"consequences": (*drift.consequences, *running)})
@@ -88,16 +95,16 @@ def running_work(stack: Stack, deployment: Mapping[str, Any], drift: Drift) -> I
             yield f"Nothing runs on pool {pool} now."
 
 
-def _grants(deployment: Mapping[str, Any], others: unowned.Others) -> tuple[list[UnownedResource], list[str]]:
+def _grants(deployment: Mapping[str, Any], others: Others) -> tuple[list[UnownedResource], list[str]]:
     """Return the roles of the stack's principals that are in no state, and why they are unknown, if they
     are."""
     items = deployment["resources"]
-    principals = unowned.principals_of(items)
+    principals = principals_of(items)
     if not principals:
         return [], []
     try:
         clouds = access.reach(state.read(deployment).accounts)
-        found = list(unowned.unowned_grants(clouds.inventories.values(), principals, items, others))
+        found = list(unowned_grants(clouds.inventories.values(), principals, items, others))
     except (CloudApiError, OperationError) as error:
         return [], [f"Roles that no state has are unknown: {error}"]
     return found, [f"Roles that no state has are unknown: {reason}" for reason in clouds.reasons.values()]
@@ -111,7 +118,7 @@ def _objects(stack: Stack, deployment: Mapping[str, Any]) -> tuple[list[UnownedR
     try:
         with access.reaching(consequence):
             api, _ = access.connected(stack.outputs(), consequence)
-            return list(unowned.unowned_objects(api, known)), []
+            return list(unowned_objects(api, known)), []
     except OperationError as error:
         return [], [str(error)]
 

@@ -13,11 +13,12 @@ from ebbtide.clients.clouds.interfaces import Account, CloudApiError, Contents, 
 from ebbtide.clients.kubernetes import Api, ApiError, Object
 from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide.operations import access, user_objects
+from ebbtide.operations import access
 from ebbtide.operations.access import Clouds
 from ebbtide.operations.engine.failures import OperationError
 from ebbtide.operations.engine.state import State
-from ebbtide.operations.user_objects import CloudNames, UserObject
+from ebbtide.operations.leftovers import users
+from ebbtide.operations.leftovers.users import CloudNames, UserObject
 from ebbtide.operations.work import Work, list_volumes, take_snapshot, work
 from ebbtide.text import and_list, several
 from ebbtide.values import durations
@@ -218,8 +219,8 @@ def inspect(outputs: Mapping[str, Any], state: State) -> Inspection:
         api, profile = access.connected(outputs, _UNKNOWN_WORK)
         with access.reaching(_UNKNOWN_WORK):
             objects = take_snapshot(api)
-            owned = user_objects.list_objects(api, CloudKind(profile.cloud), state)
-            names = user_objects.cloud_names(api)
+            owned = users.list_objects(api, CloudKind(profile.cloud), state)
+            names = users.cloud_names(api)
     except access.UnansweredError as error:
         return Inspection(error=str(error), is_unanswered=True)
     except OperationError as error:

@@ -16,13 +16,14 @@ from ebbtide.clients.clouds.interfaces import Account, CloudApiError, CloudResou
 from ebbtide.clients.kubernetes.objects import parts, text
 from ebbtide.declaration.model import expiry
 from ebbtide.errors import EbbtideError
-from ebbtide.operations import access, orphans
+from ebbtide.operations import access
 from ebbtide.operations.destroy import Options, destroy
 from ebbtide.operations.engine import state
 from ebbtide.operations.engine.backend import Backend
 from ebbtide.operations.engine.failures import OperationError
 from ebbtide.operations.engine.state import State
-from ebbtide.operations.orphans import cost_of, idle_cost
+from ebbtide.operations.leftovers import cloud
+from ebbtide.operations.leftovers.cloud import cost_of, idle_cost
 from ebbtide.values import clock, durations
 from ebbtide.values.documents import DocumentPart
 
@@ -108,7 +109,7 @@ def delete_unmanaged(
         return resource.id in expired
 
     chosen = [item for item in unmanaged.resources if item.id not in kept]
-    errors = orphans.delete(inventory, chosen, log, is_doomed)
+    errors = cloud.delete(inventory, chosen, log, is_doomed)
     for item in unmanaged.resources:
         is_kept = item.id in kept or item.group in kept
         yield item, None if is_kept else (errors.get(item.id) or errors.get(item.group, ""))

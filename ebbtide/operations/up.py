@@ -26,13 +26,14 @@ from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import parts, text
 from ebbtide.declaration.project import yaml_file
-from ebbtide.operations import access, inspection, pool_replacement, queue_stops, terminating
+from ebbtide.operations import access, inspection, pool_replacement, queue_stops
 from ebbtide.operations.engine import state
 from ebbtide.operations.engine.events import WORDS, Step, narration
 from ebbtide.operations.engine.failures import OperationError, explanation, unlocking
 from ebbtide.operations.engine.interrupts import deferred_interrupts
 from ebbtide.operations.engine.stack import Stack
 from ebbtide.operations.engine.state import record, with_record
+from ebbtide.operations.leftovers import users
 from ebbtide.operations.plan import NOTHING, Done, Plan, done_since
 from ebbtide.operations.pool_replacement import StatePool
 from ebbtide.operations.status import never_admitted
@@ -442,7 +443,7 @@ class Update:
         errors = tuple(errors)
         for line in explanation(self.stack.name, errors, verbose=self.verbose):
             self.log(line)
-        for line in terminating.advice(self.stack.outputs, errors):
+        for line in users.advice(self.stack.outputs, errors):
             self.log(line)
         given = given_command()
         again = given.again() if given.name else given.on_stack("up", self.stack.name)

@@ -15,8 +15,9 @@ import yaml
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes import api as client
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide.operations import pool_replacement, queue_stops, user_objects
+from ebbtide.operations import pool_replacement, queue_stops
 from ebbtide.operations.engine.state import State
+from ebbtide.operations.leftovers import users
 from ebbtide.operations.pool_replacement import DrainedPool
 from ebbtide.operations.queue_stops import ASLEEP
 from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL
@@ -110,7 +111,7 @@ def _with_load_balancers(api: Api, finalizers: Sequence[str] = (_FINALIZER,)) ->
 
 
 def _clean_up(api: Api) -> None:
-    user_objects.clean_up(api, user_objects.list_objects(api, CloudKind.GKE, _STATE), lambda _: None)
+    users.clean_up(api, users.list_objects(api, CloudKind.GKE, _STATE), lambda _: None)
 
 
 _OPERATIONS = {
@@ -151,8 +152,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "_PAUSES", (0.05, 0.05, 0.05))
     monkeypatch.setattr(queue_stops, "_WEBHOOKS", 0.2)
     monkeypatch.setattr(queue_stops, "_DRAIN_STEP", 0.1)
-    monkeypatch.setattr(user_objects, "_TIMEOUT", 0.5)
-    for module in (queue_stops, pool_replacement, user_objects):
+    monkeypatch.setattr(users, "_TIMEOUT", 0.5)
+    for module in (queue_stops, pool_replacement, users):
         monkeypatch.setattr(module, "_STEP", 0.1)
 
 
@@ -192,11 +193,11 @@ def test_an_object_of_the_same_name(control_plane: ControlPlane) -> None:
     """Only what was listed is deleted: a Service that has the name by then stays."""
     api = control_plane.api
     _with_load_balancers(api, finalizers=[])
-    listed = user_objects.list_objects(api, CloudKind.GKE, _STATE)
+    listed = users.list_objects(api, CloudKind.GKE, _STATE)
     for name in ("web", "api"):
         api.delete(f"{_CORE}/services/{name}")
     _with_load_balancers(api, finalizers=[])
-    user_objects.delete(api, listed)
+    users.delete(api, listed)
     assert len(api.items(f"{_CORE}/services")) == len(listed) == 2
     _clean_up(api)
     assert api.items(f"{_CORE}/services") == []

@@ -10,8 +10,8 @@ import pytest
 
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide.operations import user_objects
 from ebbtide.operations.engine.state import ObjectReference, State
+from ebbtide.operations.leftovers import users
 from ebbtide.values import clock
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from rehearsal.tests.control_plane.cluster import Object, wait
@@ -42,7 +42,7 @@ _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 @pytest.fixture
 def api(control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
     """Return the API of a cluster with users' load balancers and without a service controller."""
-    monkeypatch.setattr(user_objects, "_STEP", 0.1)
+    monkeypatch.setattr(users, "_STEP", 0.1)
     api = control_plane.api
     for name, kind, finalizers in (
         ("web", "LoadBalancer", [_SERVICE]),
@@ -116,7 +116,7 @@ def _put_volume(api: Api) -> str:
     return str(bound["spec"]["volumeName"])
 
 
-def _names(objects: Sequence[user_objects.UserObject]) -> list[str]:
+def _names(objects: Sequence[users.UserObject]) -> list[str]:
     return [str(item) for item in objects]
 
 
@@ -126,19 +126,19 @@ def test_users_load_balancers_and_volumes_end_first(
     """With the workload that holds a claim; a controller that runs is waited for, and the finalizer of one
     that is gone is removed."""
     _put_volume(api)
-    objects = user_objects.list_objects(api, CloudKind.GKE, STATE)
+    objects = users.list_objects(api, CloudKind.GKE, STATE)
     assert _names(objects) == [
         "Ingress gke in default",
         "Service web in default",
         "PersistentVolumeClaim data-db-0 in default, 10Gi",
     ]
     uid = next(item.uid for item in objects if item.name == "web")
-    names = user_objects.cloud_names(api)
+    names = users.cloud_names(api)
     assert f"a{uid.replace('-', '')}"[:32] in names.load_balancers
     assert len(names.handles) == 1
     assert len(control_plane.disks()) == 1
 
-    monkeypatch.setattr(user_objects, "_TIMEOUT", 60.0)
+    monkeypatch.setattr(users, "_TIMEOUT", 60.0)
     moment = f"{clock.now() + timedelta(hours=1):%Y-%m-%dT%H:%M:%S.%fZ}"
     lease = {
         "apiVersion": "coordination.k8s.io/v1",
@@ -148,14 +148,14 @@ def test_users_load_balancers_and_volumes_end_first(
     }
     api.create(_LEASES, lease)
     lines: list[str] = []
-    assert user_objects.clean_up(api, objects, lines.append) == [f"Service web in default: {_SERVICE}"]
+    assert users.clean_up(api, objects, lines.append) == [f"Service web in default: {_SERVICE}"]
     assert lines == []
     assert control_plane.disks() == ()
     assert api.find("/apis/apps/v1/namespaces/default/statefulsets/db") is None
 
     api.delete(f"{_LEASES}/cloud-controller-manager")
-    monkeypatch.setattr(user_objects, "_TIMEOUT", 0.5)
-    assert user_objects.clean_up(api, objects, lines.append) == []
+    monkeypatch.setattr(users, "_TIMEOUT", 0.5)
+    assert users.clean_up(api, objects, lines.append) == []
     assert lines[0].startswith(f"Service web in default: its finalizer {_SERVICE} is removed")
     left = {item["metadata"]["name"] for item in api.items(f"{_DEFAULT}/services")}
     assert {"inside", "of-the-stack"} <= left
@@ -166,11 +166,11 @@ def test_users_load_balancers_and_volumes_end_first(
 def test_volumes_are_kept_when_asked(api: Api, control_plane: ControlPlane) -> None:
     """The disk stays after its claim is deleted, and its name says so."""
     volume = _put_volume(api)
-    objects = user_objects.list_objects(api, CloudKind.GKE, STATE)
-    user_objects.retain(api, objects)
-    assert len(user_objects.cloud_names(api).retained) == 1
-    assert not any(item.is_volume for item in user_objects.list_objects(api, CloudKind.GKE, STATE))
-    user_objects.delete(api, [item for item in objects if item.is_volume])
+    objects = users.list_objects(api, CloudKind.GKE, STATE)
+    users.retain(api, objects)
+    assert len(users.cloud_names(api).retained) == 1
+    assert not any(item.is_volume for item in users.list_objects(api, CloudKind.GKE, STATE))
+    users.delete(api, [item for item in objects if item.is_volume])
     wait(
         lambda: api.get(f"/api/v1/persistentvolumes/{volume}")["status"]["phase"],
         lambda phase: phase == "Released",
@@ -181,11 +181,11 @@ def test_volumes_are_kept_when_asked(api: Api, control_plane: ControlPlane) -> N
 def test_only_what_ends_with_the_stack(api: Api) -> None:
     """On another stack's cluster, that is what is in the stack's namespaces; add-ons are the engine's."""
     shared = replace(STATE, owns_cluster=False)
-    assert user_objects.list_objects(api, CloudKind.GKE, shared) == []
+    assert users.list_objects(api, CloudKind.GKE, shared) == []
     own = replace(shared, objects=frozenset({ObjectReference("Namespace", "", "default")}))
-    assert user_objects.list_objects(api, CloudKind.GKE, own) == []
+    assert users.list_objects(api, CloudKind.GKE, own) == []
     team = replace(own, teams=frozenset({"default"}))
-    assert "Service web in default" in _names(user_objects.list_objects(api, CloudKind.GKE, team))
+    assert "Service web in default" in _names(users.list_objects(api, CloudKind.GKE, team))
 
 
 @pytest.mark.parametrize("flags", [(), ("--keep-volumes",)])

@@ -1,7 +1,6 @@
 """Resources of teams of a stack whose state is lost, in the fake clouds."""
 
 import copy
-import io
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,16 +9,13 @@ from typing import Any, cast
 
 import pytest
 import yaml
-from rich.console import Console
 
-from ebbtide.analysis.preview.stack_files import read_stack
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.clients.kubernetes.objects import text
 from ebbtide.declaration.project.adopt_file import AdoptedResource, read_adopt_file, write_adopt_file
 from ebbtide.operations import access
 from ebbtide.operations.engine.stack import Preview, Stack
-from ebbtide.operations.lost_state import find_teams
-from ebbtide.operations.up import Update
+from ebbtide.operations.leftovers.stack import find_teams
 from ebbtide.placement.profile_sources import KEY
 from ebbtide.values.kueue_api import object_path
 from ebbtide_rehearsal.cloud.store import Resource
@@ -95,8 +91,7 @@ class _Project:
 
     def found(self, *others: Any) -> set[str]:
         """Find the resources of teams, and return their ids."""
-        update = Update(cast("Stack", _Stack()), read_stack(self.root, "dev"), Console(file=io.StringIO()))
-        find_teams(update, self.recording, lambda: others)
+        find_teams(cast("Stack", _Stack()), self.file, self.recording, lambda: others, lambda _: None)
         return {item.id for item in read_adopt_file(self.file)} - {"p"}
 
 

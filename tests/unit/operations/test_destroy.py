@@ -20,7 +20,7 @@ from ebbtide.operations.engine.events import Step
 from ebbtide.operations.engine.stack import Stack
 from ebbtide.operations.engine.state import DeletedClusters, State, read
 from ebbtide.operations.inspection import Inspection
-from ebbtide.operations.user_objects import CloudNames
+from ebbtide.operations.leftovers.users import CloudNames
 
 _ACCOUNT = Account(CloudKind.GKE, "acme-ml")
 _EARLIER = ClusterIdentity(

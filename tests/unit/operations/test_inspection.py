@@ -14,7 +14,7 @@ from ebbtide.operations import destroy, inspection
 from ebbtide.operations.access import Clouds
 from ebbtide.operations.engine.events import Step, narration
 from ebbtide.operations.inspection import Inspection, Volume, inspect, remaining_volumes
-from ebbtide.operations.user_objects import UserObject
+from ebbtide.operations.leftovers.users import UserObject
 from ebbtide.operations.work import Work
 from ebbtide.text import command_line
 from tests.unit.operations.objects import NOW, PROFILE, STATE

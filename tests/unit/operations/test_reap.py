@@ -16,7 +16,7 @@ from ebbtide.operations import reap
 from ebbtide.operations.engine.backend import Backend
 from ebbtide.operations.engine.failures import OperationError
 from ebbtide.operations.extend import check_policy, extension
-from ebbtide.operations.orphans import idle_cost
+from ebbtide.operations.leftovers.cloud import idle_cost
 from ebbtide.operations.reap import ReapOutcome, check_clock, expired
 from ebbtide.values import clock
 from tests.unit.operations.objects import STATE

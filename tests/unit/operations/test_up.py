@@ -15,8 +15,9 @@ from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.report import ChangeReport, DifferenceReport, FieldChangeReport
 from ebbtide.clients.kubernetes import JSON, Api
-from ebbtide.operations import access, existing_objects, up
+from ebbtide.operations import access, up
 from ebbtide.operations.engine.stack import Stack
+from ebbtide.operations.leftovers.stack import existing_elsewhere, existing_refusals
 from ebbtide.operations.plan import Done, Plan, done_since, evicted_pools
 from ebbtide.placement import Profile
 from ebbtide.placement.profile import PRIORITIES
@@ -166,7 +167,7 @@ def test_two_stacks_with_queues_on_one_cluster(monkeypatch: pytest.MonkeyPatch) 
         Resource(urn=name, type=kind, name=name, inputs={"metadata": {"name": name}}) for name in PRIORITIES
     )
     recording = Recording(project="shop", stack="second", resources=classes)
-    (message,) = existing_objects.refusals(update, recording, {"resources": []})
+    (message,) = existing_refusals(update.stack, recording, {"resources": []}, update.log)
     assert message.startswith("Nothing was changed: another stack has queues on this cluster")
     assert ": ebbtide-high, ebbtide-low, ebbtide-normal. The first destroy" in message
 
@@ -211,7 +212,7 @@ def test_a_new_cluster_has_nothing_yet(
     vision = Resource(urn="n", type=namespace, name="n", inputs={"metadata": {"name": "vision"}})
     recording = Recording(project="shop", stack="dev", resources=(vision, *others))
     known = [{"urn": "c", "type": cluster, "custom": True}] if created == "a cluster beside it" else []
-    assert bool(existing_objects.refusals(update, recording, {"resources": known})) is refused
+    assert bool(existing_refusals(update.stack, recording, {"resources": known}, update.log)) is refused
 
 
 def test_an_existing_resource_has_the_inputs_that_were_sent() -> None:
@@ -294,7 +295,7 @@ def test_an_add_on_in_another_namespace_is_not_installed_twice() -> None:
         return path.rpartition("/")[2] in kinds
 
     api = SimpleNamespace(find=find)
-    found = list(existing_objects.existing_elsewhere(cast("Any", api), {"kueue-system", "katib", "vision"}))
+    found = list(existing_elsewhere(cast("Any", api), {"kueue-system", "katib", "vision"}))
     assert [text.partition(" and")[0] for text in found] == ["Nothing was changed: the cluster has Kueue,"]
     assert "`addons: {kueue: {existing: true}}` to use the Kueue that is there" in found[0]
 

@@ -6,7 +6,13 @@ from ebbtide.analysis.drift.differences import ReadResource
 from ebbtide.clients.clouds.interfaces import CloudGrant
 from ebbtide.clients.kubernetes import Api, Object
 from ebbtide.operations.engine.state import ObjectReference, State
-from ebbtide.operations.unowned import OUTSIDE, principals_of, unowned_grants, unowned_objects, unowned_pools
+from ebbtide.operations.leftovers.cloud import (
+    OUTSIDE,
+    principals_of,
+    unowned_grants,
+    unowned_objects,
+    unowned_pools,
+)
 
 _KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 _BINDINGS = "/apis/rbac.authorization.k8s.io/v1/namespaces/vision/rolebindings"

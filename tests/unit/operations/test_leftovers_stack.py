@@ -8,7 +8,7 @@ import pytest
 from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.interfaces import CloudApiError
 from ebbtide.operations.engine.state import CLUSTERS
-from ebbtide.operations.lost_state import refusals
+from ebbtide.operations.leftovers.stack import lost_state_refusals
 from tests.declarations import AKS, GKE, Declaration
 from tests.synth import synth
 
@@ -31,12 +31,12 @@ def test_a_cluster_that_exists_is_not_created_beside(
         raise CloudApiError("It does not answer.")
 
     monkeypatch.setattr(connect, listing, listed)
-    (message,) = refusals(recording, {}, "prod")
+    (message,) = lost_state_refusals(recording, {}, "prod")
     assert f"the state of stack prod is empty, and cluster {name} exists" in message
     assert f" adopt prod --cluster {name} " in message
     resource = {"type": cluster.type, "urn": cluster.urn, "custom": True}
-    assert list(refusals(recording, {"resources": [resource]}, "prod")) == []
+    assert list(lost_state_refusals(recording, {"resources": [resource]}, "prod")) == []
     existing.clear()
-    assert list(refusals(recording, {}, "prod")) == []
+    assert list(lost_state_refusals(recording, {}, "prod")) == []
     monkeypatch.setattr(connect, listing, silent)
-    assert list(refusals(recording, {}, "prod")) == []
+    assert list(lost_state_refusals(recording, {}, "prod")) == []

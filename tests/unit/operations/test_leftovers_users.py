@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from ebbtide.clients.kubernetes import JSON, Api, ApiError, Object
-from ebbtide.operations import access, terminating
+from ebbtide.operations import access
+from ebbtide.operations.leftovers import users
 
 _LABELS = {"ebbtide.dev/team": "vision"}
 _TIMED_OUT = "kubernetes:core/v1:Namespace (vision): timed out waiting for the condition"
@@ -52,7 +53,7 @@ def _connect(monkeypatch: pytest.MonkeyPatch, cluster: Api) -> None:
 
 def test_the_objects_and_their_finalizers_are_named() -> None:
     """Each kind that remains is listed: the objects with finalizers, with the command that removes them."""
-    held, train = terminating.blocking(_Cluster(_MESSAGE, _OBJECTS))
+    held, train = users.blocking(_Cluster(_MESSAGE, _OBJECTS))
     assert held == (
         "Namespace vision cannot end: configmaps/held has the finalizer acme.example/stays. If no controller "
         "removes it any more: kubectl patch configmaps held -n vision --type merge -p "
@@ -65,7 +66,7 @@ def test_the_objects_and_their_finalizers_are_named() -> None:
 def test_many_objects_are_counted() -> None:
     """Ten are named, and the others counted."""
     maps = {next(iter(_OBJECTS)): [_object(f"held-{number}", "a/b") for number in range(14)]}
-    *named, last = terminating.blocking(_Cluster(_MESSAGE, maps))
+    *named, last = users.blocking(_Cluster(_MESSAGE, maps))
     assert len(named) == 10
     assert last == "And 4 more in the namespace vision."
 
@@ -76,7 +77,7 @@ def test_only_a_deletion_that_takes_too_long_is_looked_into(
 ) -> None:
     """The cluster is read only if the engine has waited in vain."""
     _connect(monkeypatch, _Cluster(_MESSAGE, _OBJECTS))
-    assert len(list(terminating.advice(dict[str, Any], [error]))) == count
+    assert len(list(users.advice(dict[str, Any], [error]))) == count
 
 
 def test_a_cluster_that_does_not_answer_adds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,9 +85,9 @@ def test_a_cluster_that_does_not_answer_adds_nothing(monkeypatch: pytest.MonkeyP
     cluster = _Cluster(_MESSAGE, _OBJECTS)
     monkeypatch.setattr(cluster, "get", _unanswered)
     _connect(monkeypatch, cluster)
-    assert list(terminating.advice(dict[str, Any], [_TIMED_OUT])) == []
+    assert list(users.advice(dict[str, Any], [_TIMED_OUT])) == []
     monkeypatch.undo()
-    assert list(terminating.advice(dict[str, Any], [_TIMED_OUT])) == []  # without a kubeconfig
+    assert list(users.advice(dict[str, Any], [_TIMED_OUT])) == []  # without a kubeconfig
 
 
 def _unanswered(path: str, **_: Any) -> Object:

@@ -3,7 +3,7 @@ volumes. Their controllers delete the cloud resources while the cluster still ru
 
 A deleted controller never removes its finalizer, and then it is removed here. A controller is considered
 deleted if it no longer renews its lease (Kubernetes docs, leases); the fixed names of leases are those of GKE
-and AKS clusters.
+and AKS clusters. Finalizers that keep the namespaces of removed teams from ending are named.
 
 Sources: GKE docs, deleting-a-cluster (2026): load balancers may be left; Kubernetes docs, persistent-volumes,
 and finalizers of Services (KEP 980); kubernetes/ingress-gce, pkg/utils/common/finalizer.go.
@@ -11,16 +11,21 @@ and finalizers of Services (KEP 980); kubernetes/ingress-gce, pkg/utils/common/f
 
 import json
 import re
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from ebbtide.clients.kubernetes import Api, ApiError, Object
+from ebbtide.clients.kubernetes import METADATA, Api, ApiError, Object
 from ebbtide.clients.kubernetes.objects import part, parts, text, words
 from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
+from ebbtide.operations import access
+from ebbtide.operations.engine.failures import OperationError
 from ebbtide.operations.engine.state import ObjectReference, State
+from ebbtide.text import and_list
 from ebbtide.values import clock
 from ebbtide.values.given_command import given_command
 
@@ -400,3 +405,65 @@ def _release(api: Api, item: UserObject, current: Object, renewed: set[str]) -> 
             raise
     done = f"{item}: its finalizer {', '.join(orphaned)} is removed, because its controller no longer runs."
     return [f"{done} Cloud resources that it would have deleted may remain."]
+
+
+_WAITED: Final = "timed out waiting for the condition"
+"""Error of the engine whose deletion of a namespace took longer than its limit (pulumi-kubernetes 4.34,
+provider/pkg/await)."""
+_REMAINING: Final = "NamespaceContentRemaining"
+_KIND: Final = re.compile(r"([a-z0-9-]+)\.([a-z0-9.-]*) has \d+ resource instances")
+"""Resource and group in the condition of a terminating namespace (Kubernetes 1.36,
+pkg/controller/namespace/deletion/status_condition_utils.go)."""
+_SHOWN: Final = 10
+_TEAMS: Final = "ebbtide.dev/team"
+
+
+def advice(outputs: Callable[[], Mapping[str, Any]], errors: Iterable[str]) -> Iterator[str]:
+    """Yield lines about what keeps namespaces of teams from ending, if an error may be due to that.
+
+    Args:
+        outputs: returns the stack's outputs, with the kubeconfig.
+        errors: the engine's errors.
+    """
+    if any(_WAITED in error for error in errors):
+        # The errors themselves are reported in any case.
+        with suppress(OperationError, ApiError):
+            api, _ = access.connected(outputs(), "what remains in namespaces is unknown")
+            yield from blocking(api)
+
+
+def blocking(api: Api) -> Iterator[str]:
+    """Yield a line for each object that keeps a terminating namespace of a team, with the command that
+    removes its finalizers.
+
+    Raises:
+        ApiError: the API server does not answer or denies access.
+    """
+    for namespace in api.items("/api/v1/namespaces", labelSelector=_TEAMS):
+        name = namespace["metadata"]["name"]
+        conditions = parts(namespace, "status", "conditions")
+        remaining = [text(item, "message") for item in conditions if item.get("type") == _REMAINING]
+        found = [item for kind in _KIND.findall(" ".join(remaining)) for item in _held(api, name, *kind)]
+        for resource, item, finalizers in found[:_SHOWN]:
+            patch = json.dumps({"metadata": {"finalizers": None}})
+            command = shlex.join(
+                ["kubectl", "patch", resource, item, "-n", name, "--type", "merge", "-p", patch]
+            )
+            yield (
+                f"Namespace {name} cannot end: {resource}/{item} has the finalizer {and_list(finalizers)}. "
+                f"If no controller removes it any more: {command}"
+            )
+        if len(found) > _SHOWN:
+            yield f"And {len(found) - _SHOWN} more in the namespace {name}."
+
+
+def _held(api: Api, namespace: str, resource: str, group: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield resource, name and finalizers of the objects of a kind that have any."""
+    root = "/api/v1"
+    if group:
+        version = text(api.find(f"/apis/{group}") or {}, "preferredVersion", "version")
+        root = f"/apis/{group}/{version}"
+    path = f"{root}/namespaces/{namespace}/{resource}"
+    for item in (api.find(path, accept=METADATA) or {}).get("items") or ():
+        if finalizers := words(item, "metadata", "finalizers"):
+            yield f"{resource}.{group}" if group else resource, item["metadata"]["name"], tuple(finalizers)

@@ -1,33 +1,40 @@
-"""Resources of a stack whose state is lost: those of its teams are adopted, and roles that are assigned
-already are named.
+"""What a stack declares and the cluster or cloud has already: of a stack whose state is lost, or of others.
 
-Names of resources follow from the declaration. Besides, the labels of each, or of the resource that it is
-part of, must name the stack's cluster and team; service accounts have none. Kubernetes objects are those in
-namespaces that are labelled with their team, and Kueue's if a queue of such a namespace submits to them.
+Resources of a lost state's teams are adopted, and roles that are assigned already are named. Names of
+resources follow from the declaration. Besides, the labels of each, or of the resource that it is part of,
+must name the stack's cluster and team; service accounts have none. Kubernetes objects are those in namespaces
+that are labelled with their team, and Kueue's if a queue of such a namespace submits to them.
+
+Namespaces, add-ons, Kueue's objects, drivers and device plugins of others are refused before anything is
+changed.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final, assert_never
 
+from ebbtide.analysis import device_plugins
 from ebbtide.analysis.recording.recording import Recording, Resource, urn_name
 from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.interfaces import Account, CloudApiError
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide.declaration.project.adopt_file import FIELD, AdoptedResource, read_adopt_file, write_adopt_file
+from ebbtide.declaration.model.addons import ADD_ONS
+from ebbtide.declaration.project.adopt_file import AdoptedResource, read_adopt_file, write_adopt_file
 from ebbtide.errors import EbbtideError
 from ebbtide.operations import access
 from ebbtide.operations.engine import state
 from ebbtide.operations.engine.events import Step
-from ebbtide.operations.engine.failures import OperationError
-from ebbtide.operations.unowned import Others
-from ebbtide.operations.up import Update
+from ebbtide.operations.engine.failures import OperationError, explanation
+from ebbtide.operations.engine.stack import Stack
+from ebbtide.operations.engine.state import CLUSTERS, ObjectReference
+from ebbtide.operations.leftovers.cloud import Others
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.placement.profile_sources import CONFIG_MAP, KEY, OUTPUT
 from ebbtide.values.given_command import given_command
-from ebbtide.values.kueue_api import TYPES, object_path
+from ebbtide.values.kueue_api import API_PATH, API_VERSION, TYPES, object_path, plural
 
 _TYPES: Final = {
     "gcp:artifactregistry/repository:Repository",
@@ -58,7 +65,7 @@ _SUBMITS_TO: Final = ("spec", "clusterQueue")
 _RESOURCES: Final = ("deployment", "resources")
 
 
-def refusals(recording: Recording, deployment: Mapping[str, Any], stack: str) -> Iterator[str]:
+def lost_state_refusals(recording: Recording, deployment: Mapping[str, Any], stack: str) -> Iterator[str]:
     """Yield why a stack without resources must not be created: a cluster of its name exists.
 
     A cloud that does not answer, or cannot be asked, forbids nothing.
@@ -97,7 +104,9 @@ def _clusters(account: Account) -> set[str]:
             assert_never(account.cloud)
 
 
-def find_teams(update: Update, recording: Recording, others: Others) -> bool:
+def find_teams(
+    stack: Stack, file: Path, recording: Recording, others: Others, log: Callable[[str], None]
+) -> bool:
     """Add the resources of teams that the program would create and that exist, as those of a stack whose
     state is lost, to the file of adopted resources; return whether there are any.
 
@@ -105,7 +114,9 @@ def find_teams(update: Update, recording: Recording, others: Others) -> bool:
     later.
 
     Args:
+        file: the file of adopted resources.
         others: returns the exported states of all stacks of the backend.
+        log: called with a line for each resource.
     """
     own = {item.urn: item for item in recording if item.type in _TYPES and item.id and not item.read}
     teams = {
@@ -113,7 +124,7 @@ def find_teams(update: Update, recording: Recording, others: Others) -> bool:
     }
     if not teams:
         return False
-    exported = update.stack.exported()
+    exported = stack.exported()
     present = {text(item, "urn") for item in parts(exported, *_RESOURCES)}
     created = [item for urn, item in teams.items() if urn not in present and not item.import_id]
     found = _existing(created, own)
@@ -126,15 +137,14 @@ def find_teams(update: Update, recording: Recording, others: Others) -> bool:
         found = [item for item in found if str(item.id).lower() not in owned]
     if found or any(item.import_id for item in teams.values()):
         new = [item for item in recording if item.urn not in present and not (item.import_id or item.read)]
-        found += _objects(update, recording, new, states or list(others()))
+        found += _objects(stack, recording, new, states or list(others()))
     if found:
-        file = update.files.root / str(update.files.declaration()[FIELD])
         entries = [AdoptedResource(item.type, item.name, str(item.id)) for item in found]
         write_adopt_file(file, [*read_adopt_file(file), *entries])
         for item in found:
             kind = item.type.rpartition(":")[2]
             name = f"{kind} {item.id}" if item.type.startswith(_KUBERNETES) else item.id
-            update.log(f"{name} exists, as of a stack whose state is lost: it is added to {file.name}.")
+            log(f"{name} exists, as of a stack whose state is lost: it is added to {file.name}.")
     return bool(found)
 
 
@@ -176,7 +186,7 @@ def _account(item: Resource) -> Account:
 
 
 def _objects(
-    update: Update, recording: Recording, new: Sequence[Resource], states: Sequence[Mapping[str, Any]]
+    stack: Stack, recording: Recording, new: Sequence[Resource], states: Sequence[Mapping[str, Any]]
 ) -> list[Resource]:
     """Return the Kubernetes objects of teams, and of their queues, that the program would create and that
     exist."""
@@ -193,7 +203,7 @@ def _objects(
     unknown = "existing namespaces are unknown"
     try:
         profile = Profile.load(str(recording.outputs[OUTPUT]))
-        kubeconfig = update.stack.outputs().get("kubeconfig") or update.stack.preview().kubeconfig
+        kubeconfig = stack.outputs().get("kubeconfig") or stack.preview().kubeconfig
         api = access.client(kubeconfig, unknown)
         with access.reaching(unknown):
             others = set(_taken(states, profile))
@@ -283,3 +293,173 @@ def assigned_already(steps: Mapping[str, Mapping[str, Step]]) -> Iterator[str]:
 def _grant(scope: str, role: str, principal: str) -> tuple[str, str, str]:
     """Return the key of a role assignment. Ids of definitions may have a subscription or none."""
     return scope.lower(), role.rpartition("/")[2].lower(), principal.lower()
+
+
+_EXISTING_ADD_ON: Final = "ebbtide:addons:ExistingAddOn"
+_UNKNOWN: Final = "existing namespaces are unknown"
+
+
+def existing_refusals(
+    stack: Stack,
+    recording: Recording,
+    deployment: Mapping[str, Any],
+    log: Callable[[str], None],
+    *,
+    verbose: bool = False,
+) -> list[str]:
+    """Return messages about namespaces and objects of Kueue that the update would create and that exist,
+    about an existing Kueue with which the queues cannot work, and about DaemonSets that would install
+    drivers or device plugins on its new pools a second time.
+
+    The provider refuses to create what exists as well, but after other changes. Without an output
+    `kubeconfig`, as before the first update on an existing cluster, and where the program reads an
+    existing add-on, the engine's preview comes first. If the cluster does not answer, there are no
+    messages.
+
+    Args:
+        deployment: the `deployment` of the stack's state.
+        log: called with warnings.
+        verbose: True for the engine's errors in full.
+    """
+    own = state.read(deployment)
+    interrupted = {text(item, "resource", "urn") for item in parts(deployment, "pending_operations")}
+    new = [
+        resource
+        for resource in recording
+        if resource.urn not in interrupted and not resource.read and not resource.import_id
+    ]
+    names = {
+        name: state.TENANT in resource.urn
+        for resource in new
+        if resource.type == _NAMESPACE
+        and (name := text(resource.inputs, "metadata", "name")) not in own.namespaces
+    }
+    queueing = {
+        item for resource in new if (item := _kueue_object(resource)) is not None and item not in own.objects
+    }
+    reads_add_on = any(resource.type == _EXISTING_ADD_ON for resource in recording)
+    if not (names or queueing or reads_add_on or device_plugins.has_gpus(recording)):
+        return []
+    clusters = {resource.urn for resource in recording if resource.type in CLUSTERS and not resource.read}
+    created = {item.urn for item in new} - {text(item, "urn") for item in parts(deployment, "resources")}
+    if clusters & created:
+        return []
+    kubeconfig = stack.outputs().get("kubeconfig")
+    if not (kubeconfig or reads_add_on or created):
+        return []
+    if not kubeconfig or (reads_add_on and not clusters):
+        preview = stack.preview()
+        if preview.errors:
+            lines = explanation(stack.name, preview.errors, verbose=verbose)
+            return [*lines, "Nothing was changed: the preview of the update fails."]
+        for line in dict.fromkeys(preview.warnings) if reads_add_on else ():
+            log(f"Warning: {line}")
+        kubeconfig = preview.kubeconfig
+    try:
+        api = access.client(kubeconfig, _UNKNOWN)
+        with access.reaching(_UNKNOWN):
+            existing = [name for name in names if api.find(f"/api/v1/namespaces/{name}")]
+            elsewhere = list(existing_elsewhere(api, names.keys() - set(existing)))
+            taken = sorted(queueing & _kueue_objects(api, {item.kind for item in queueing}), key=str)
+        plugins = list(_device_plugins(api, recording, deployment, log))
+    except OperationError:
+        return []
+    return [
+        *plugins,
+        *(_existing_namespace(name, of_team=names[name]) for name in existing),
+        *elsewhere,
+        *_existing_objects(taken),
+    ]
+
+
+def _device_plugins(
+    api: Api, recording: Recording, deployment: Mapping[str, Any], log: Callable[[str], None]
+) -> Iterator[str]:
+    """Yield messages about DaemonSets that certainly conflict with drivers or device plugins on pools that
+    the update creates, or on all of them if it creates the stack's drivers; print the others."""
+    if not device_plugins.has_gpus(recording):
+        return
+    present = {text(item, "urn") for item in parts(deployment, "resources")}
+    created = {item.urn: item.type for item in recording if not item.import_id and item.urn not in present}
+    is_new = device_plugins.OF_DRIVERS in created.values()
+    try:
+        with access.reaching("DaemonSets of drivers are unknown"):
+            daemon_sets = api.items(device_plugins.DAEMON_SETS)
+    except OperationError:
+        return
+    for conflict in device_plugins.conflicts(recording, daemon_sets):
+        if conflict.is_certain and (is_new or conflict.urns & created.keys()):
+            yield f"Nothing was changed: {conflict}"
+        else:
+            log(f"Warning: {conflict}")
+
+
+def _kueue_object(resource: Resource) -> ObjectReference | None:
+    """Return the object of Kueue that a resource is; None for any other resource."""
+    group, _, kind = resource.type.removeprefix(_KUBERNETES).rpartition(":")
+    if group != API_VERSION:
+        return None
+    names = (text(resource.inputs, "metadata", key) for key in ("namespace", "name"))
+    return ObjectReference(kind, *names)
+
+
+def _kueue_objects(api: Api, kinds: Iterable[str]) -> set[ObjectReference]:
+    """Return the existing objects of kinds of Kueue; none of a kind that is not installed."""
+    return {
+        ObjectReference(kind, text(item, "metadata", "namespace"), text(item, "metadata", "name"))
+        for kind in kinds
+        for item in (api.find(f"{API_PATH}/{plural(kind)}") or {}).get("items") or ()
+    }
+
+
+def _existing_objects(items: Iterable[ObjectReference]) -> Iterator[str]:
+    """Yield messages about objects of Kueue that an update would create and that exist.
+
+    The priority classes have the same names in every stack, so that they are the other stack's.
+    """
+    priorities: list[str] = []
+    for item in items:
+        if item.kind == "WorkloadPriorityClass":
+            priorities.append(item.name)
+            continue
+        where = f" in {item.namespace}" if item.namespace else ""
+        yield (
+            f"Nothing was changed: {item.kind} {item.name}{where} exists, and not from this stack. If the "
+            "stack took it over, it would be deleted with it. Write another name, or adopt it with `ebbtide "
+            "adopt`."
+        )
+    if priorities:
+        yield (
+            "Nothing was changed: another stack has queues on this cluster, and would share its "
+            f"WorkloadPriorityClasses with this one: {', '.join(priorities)}. The first destroy would delete "
+            "them for both. Declare all queues of the cluster in one stack."
+        )
+
+
+def existing_elsewhere(api: Api, namespaces: Collection[str]) -> Iterator[str]:
+    """Yield a message about each add-on that an update would install into one of these new namespaces, and
+    that the cluster has in another one."""
+    for spec in (kind.spec for kind in ADD_ONS.values() if kind.spec.namespace in namespaces):
+        kind = next(iter(spec.definitions), "")
+        if kind and api.find(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{kind}"):
+            yield (
+                f"Nothing was changed: the cluster has {spec.title}, and not from this stack. Its kinds "
+                f"cannot be installed twice. Write `addons: {{{spec.name}: {{existing: true}}}}` to use the "
+                f"{spec.title} that is there."
+            )
+
+
+def _existing_namespace(name: str, *, of_team: bool) -> str:
+    """Return the message about a namespace that an update would create and that exists."""
+    add_on = next((kind.spec for kind in ADD_ONS.values() if kind.spec.namespace == name), None)
+    fix = (
+        f"Write `namespace: {{name: {name}, create: false}}` in the team to use it as it is, or another name"
+        if of_team
+        else f"Write `addons: {{{add_on.name}: {{existing: true}}}}` to use the {add_on.title} that is there"
+        if add_on is not None
+        else "Remove its add-on from the declaration, or from the cluster"
+    )
+    return (
+        f"Nothing was changed: namespace {name} exists, and not from this stack. If the stack took it over, "
+        f"its contents would be deleted with it. {fix}."
+    )

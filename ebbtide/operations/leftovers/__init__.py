@@ -1,0 +1,1 @@
+"""What exists and is in no state: the users', the cloud's and the stack's own."""
