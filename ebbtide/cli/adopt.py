@@ -126,17 +126,21 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
         pools_only=pools_only,
         overwrite=overwrite,
     )
+    given = given_command()
+    given.begin(request.stack)
     adopted = prove(request, find(request))
+    given.happens(f"the files of stack {request.stack} are being written")
     written = write_files(request, adopted)
+    names = " and ".join(path.name for path in written)
+    given.finished(f"{names} are written", of=("adopt",))
     if format_ is PreviewFormat.JSON:
         write(adopted.report(written).model_dump_json(indent=2) + "\n", out)
         return
     with screen(out) as output:
         show(adopted, output)
-        names = " and ".join(path.name for path in written)
         output.print(f"Written: {names}. Nothing in the cloud has changed.", soft_wrap=True)
         output.print(
-            "See the changes of the first update: " + given_command().on_stack("preview", request.stack),
+            "See the changes of the first update: " + given.on_stack("preview", request.stack),
             soft_wrap=True,
             markup=False,
         )

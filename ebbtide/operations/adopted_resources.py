@@ -199,17 +199,20 @@ def import_resources(update: Update, confirmed: Callable[[str], bool], others: O
         ]
         if not _run(update, confirmed, targets, missing, created):
             return False
+    given = given_command()
+    given.happens(f"the state of stack {update.stack.name} has the adopted resources")
     _forget_undeclared(update, adopted, targets)
     update.log(f"The state has {several(len(adopted), 'adopted resource')}; none of them was changed.")
-    if FIELD not in _own_declaration(update):
-        return True
-    if any(item.type.startswith(_KUBERNETES) for item in adopted.values()):
+    is_named = FIELD in _own_declaration(update)
+    if is_named and any(item.type.startswith(_KUBERNETES) for item in adopted.values()):
         update.log(
             f"`{FIELD}` stays in the declaration: with it, the first update takes over the fields of "
             "Kubernetes objects. Remove it afterwards."
         )
-    else:
+    elif is_named:
+        given.happens(f"{update.files.config_file.name} no longer names their file")
         update.stack.remove_setting(_SETTING)
+    given.finished(f"the state of stack {update.stack.name} has the adopted resources", of=("adopt",))
     return True
 
 

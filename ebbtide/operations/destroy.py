@@ -324,11 +324,11 @@ def _destroyed(run: _Run, cluster: Inspection, first: Callable[[], None] | None 
     if not errors and not remaining:
         # Without the flag the command also deletes the stack's file (pulumi 3.259, stack_remove.go).
         remove = given_command().pulumi("stack", "rm", stack.name, "--preserve-config")
-        given_command().finished(
-            f"stack {stack.name} is destroyed",
-            "what may remain in the cloud was not looked for",
-            of=("destroy",),
-        )
+        listed = [
+            f"what may remain of cluster {cluster.name} is listed by: {access.commands(cluster)}"
+            for cluster in states.merged_clusters(state.identities, state.deleted.identities)
+        ]
+        given_command().finished(f"stack {stack.name} is destroyed", *listed, of=("destroy",))
         run.print(f"Stack {stack.name} is destroyed. `{remove}` removes its state and keeps its file.")
         return DestroyOutcome(done=True)
     for line in explanation(stack.name, errors) if errors else ():

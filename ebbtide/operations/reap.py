@@ -64,7 +64,7 @@ def find_unmanaged(
         contents = [state.read(backend.exported(name)["deployment"]) for name in backend.stacks]
     except EbbtideError as error:
         return [], [f"Unmanaged resources were not searched, because a state is unreadable: {error}"]
-    known = {identity.lower() for deployment in deployments for identity in _ids(deployment)}
+    known = {identity.lower() for deployment in deployments for identity in _ids(deployment) if identity}
     listed = dict.fromkeys([*accounts, *(account for stack in contents for account in stack.accounts)])
     if not listed:
         return [], [_NO_ACCOUNT]

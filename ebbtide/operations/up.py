@@ -87,6 +87,7 @@ def resolve_pending(stack: Stack, log: Callable[[str], object]) -> list[str]:
                 sent[resource["urn"]] = resource.get("inputs") or {}
             else:
                 log(f"An earlier update was interrupted while it created {urn_name(resource['urn'])}.")
+        given_command().happens("the state has what an interrupted update began to create")
         deployment = {**deployment, "pending_operations": [], "resources": resources}
         stack.replace_state({**document, "deployment": with_record(deployment, _RECORD, sent or None)})
     adopted = [str(item["urn"]) for item in resources if item.get("initErrors") == [_INTERRUPTED]]

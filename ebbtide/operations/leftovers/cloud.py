@@ -26,6 +26,7 @@ from ebbtide.operations.access import Clouds, commands
 from ebbtide.operations.engine.state import State
 from ebbtide.operations.leftovers.users import CloudNames
 from ebbtide.text import and_list
+from ebbtide.values.given_command import given_command
 from ebbtide.values.kueue_api import API_PATH, flavor_names
 
 
@@ -132,6 +133,7 @@ def delete(
         try:
             if not is_doomed(resource):
                 continue
+            given_command().happens(f"{resource.kind} {resource.name} is deleted")
             inventory.delete(resource)
             log(f"deleted: {resource.kind} {resource.name} in {resource.location}")
         except CloudApiError as error:

@@ -140,6 +140,7 @@ def find_teams(
         found += _objects(stack, recording, new, states or list(others()))
     if found:
         entries = [AdoptedResource(item.type, item.name, str(item.id)) for item in found]
+        given_command().happens(f"{file.name} lists what exists of a lost state")
         write_adopt_file(file, [*read_adopt_file(file), *entries])
         for item in found:
             kind = item.type.rpartition(":")[2]

@@ -1,25 +1,23 @@
 """Adopted resources before the first update: which they are, and how a plan names them."""
 
-import copy
 import io
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-import yaml
 from rich.console import Console
 
 from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.preview.stack_files import read_stack
-from ebbtide.analysis.recording.recording import STACK_TYPE, Recording
+from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.difference import compare
 from ebbtide.clients.kubernetes import Api
-from ebbtide.declaration.project.adopt_file import AdoptedResource, read_adopt_file, write_adopt_file
-from ebbtide.operations import access
+from ebbtide.declaration.project.adopt_file import AdoptedResource, write_adopt_file
 from ebbtide.operations.adopted_resources import check, held, remove_resources, restorations
 from ebbtide.operations.engine.events import Step
 from ebbtide.operations.engine.stack import Preview, Stack
@@ -27,6 +25,7 @@ from ebbtide.operations.plan import Done, done_since
 from ebbtide.operations.up import Update
 from tests.declarations import GKE, changed
 from tests.synth import synth
+from tests.unit.operations.world import QUEUES, STACK, World, resource
 
 _POOL = "gcp:container/nodePool:NodePool"
 _COMPLETED = datetime(2026, 11, 20, 10, tzinfo=UTC)
@@ -147,120 +146,50 @@ def test_an_undo_restores_the_objects_of_kueue_that_differ() -> None:
 _OWNERS = {"cohortName": "theirs"}
 
 
-class _KilledError(Exception):
-    """The end of the process."""
+def _adopted(root: Path, found: Mapping[str, Any]) -> tuple[World, Callable[[], bool]]:
+    """A stack with an adopted pool and two adopted queues, and its undo."""
+    types = {"cpu": _POOL, **dict.fromkeys("ab", "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue")}
+    entries = [AdoptedResource(kind, key, key, found if kind != _POOL else {}) for key, kind in types.items()]
+    write_adopt_file(root / "adopt.prod.json", entries)
+    (root / "Pulumi.yaml").write_text("{name: shop, runtime: python}\n")
+    declared = {"config": {"ebbtide:cluster": {**changed(GKE), "adopt": "adopt.prod.json"}}}
+    file = root / "other stack.yaml"
+    file.write_text(json.dumps(declared))
+    resources = [resource(kind, key, id=key, importID=key) for key, kind in types.items()]
+    ours = {"kind": "ClusterQueue", "metadata": {"name": "any"}, "spec": {"cohortName": "ours"}}
+    stack = {**STACK, "outputs": {"kubeconfig": "{}"}}
+    world = World([stack, *resources], {f"{QUEUES}/{key}": ours for key in "ab"}, (), root)
+    files = read_stack(root, "prod", config_file=file)
+    update = Update(cast("Stack", world), files, Console(file=io.StringIO()))
+    return world, lambda: remove_resources(update, lambda _: True)
 
 
-class _Undone:
-    """A stack with an adopted pool and two adopted queues, killed before one of its writes.
-
-    Attributes:
-        state: its resources.
-        outputs: its outputs.
-        objects: the queues in the cluster, by path.
-        writes: number of writes.
-        killed: number of the write before which it is killed; negative for none.
-    """
-
-    name = "dev"
-
-    def __init__(self, root: Path) -> None:
-        types = {"cpu": _POOL, **dict.fromkeys("ab", "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue")}
-        found = {"spec": _OWNERS}
-        entries = [
-            AdoptedResource(kind, key, key, found if key != "cpu" else {}) for key, kind in types.items()
-        ]
-        write_adopt_file(root / "adopt.dev.json", entries)
-        declared = {**changed(GKE), "adopt": "adopt.dev.json"}
-        (root / "Pulumi.yaml").write_text("{name: ebbtide, runtime: python}\n")
-        (root / "Pulumi.dev.yaml").write_text(yaml.safe_dump({"config": {"ebbtide:cluster": declared}}))
-        urn = "urn:pulumi:dev::ebbtide::{}::{}"
-        self.state = [
-            {"urn": urn.format(kind, key), "type": kind, "id": key, "importID": key}
-            for key, kind in types.items()
-        ]
-        self._own = {"urn": urn.format(STACK_TYPE, "dev"), "type": STACK_TYPE}
-        self.own: Mapping[str, Any] = {"kubeconfig": "{}"}
-        ours = {"kind": "ClusterQueue", "metadata": {"name": "any"}, "spec": {"cohortName": "ours"}}
-        root_path = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues"
-        self.objects = {f"{root_path}/{key}": copy.deepcopy(ours) for key in "ab"}
-        self.writes, self.killed = 0, -1
-        self._update = Update(cast("Stack", self), read_stack(root, "dev"), Console(file=io.StringIO()))
-
-    def undo(self) -> bool:
-        """Undo the adoption."""
-        return remove_resources(self._update, lambda _: True)
-
-    def restored(self) -> set[str]:
-        """Return the names of the queues that have their owner's fields."""
-        return {path[-1] for path, item in self.objects.items() if item["spec"] == _OWNERS}
-
-    def find(self, path: str) -> Any:
-        """Return an object in the cluster."""
-        return self.objects.get(path)
-
-    def patch(self, path: str, patch: Sequence[Mapping[str, Any]], kind: str) -> None:
-        """Replace the fields of an object."""
-        assert kind == "application/json-patch+json"
-        self._write()
-        self.objects[path] |= {item["path"][1:]: item["value"] for item in patch}
-
-    def exported(self) -> dict[str, Any]:
-        """Return the state."""
-        return {"deployment": {"resources": [{**self._own, "outputs": self.own}, *self.state]}}
-
-    def replace_state(self, document: Mapping[str, Any]) -> None:
-        """Replace the state."""
-        self._write()
-        own, *self.state = document["deployment"]["resources"]
-        self.own = own["outputs"]
-
-    def outputs(self) -> Mapping[str, Any]:
-        """Return the outputs."""
-        return self.own
-
-    def unlock(self) -> None:
-        """Remove no lock."""
-
-    def completed(self) -> datetime:
-        """Return the end of the last update."""
-        return _COMPLETED
-
-    def _write(self) -> None:
-        self.writes += 1
-        if self.writes - 1 == self.killed:
-            raise _KilledError
+def _restored(world: World) -> set[str]:
+    """Return the names of the queues that have their owner's fields."""
+    return {path[-1] for path, item in world.objects.items() if item["spec"] == _OWNERS}
 
 
-@pytest.mark.parametrize("killed", range(5))
-def test_an_undo_may_be_killed_before_every_write(
-    killed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("turns", range(9))
+def test_an_undo_may_be_killed_before_and_after_every_write(
+    turns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The state never has a queue that is its owner's again, so that an import takes it over; the next undo
     completes it, and one more changes nothing."""
-    stack = _Undone(tmp_path)
-
-    def client(*_: object) -> _Undone:
-        return stack
-
-    monkeypatch.setattr(access, "client", client)
-    stack.killed = killed
-    if killed < 4:
-        with pytest.raises(_KilledError):
-            stack.undo()
-        assert not stack.restored() & {item["id"] for item in stack.state}
-        stack.killed = -1
+    world, undo = _adopted(tmp_path, {"spec": _OWNERS})
+    world.serve(monkeypatch)
+    world.turns = turns
+    with pytest.raises(KeyboardInterrupt) if turns < 8 else nullcontext():
+        undo()
+    assert not _restored(world) & {item.get("id") for item in world.deployment["resources"]}
     for _ in range(2):
-        assert stack.undo()
-        assert (stack.state, stack.restored()) == ([], {"a", "b"})
-        assert stack.own == {"kubeconfig": "{}"}
-        stack.killed = stack.writes
+        assert undo()
+        (stack,) = world.deployment["resources"]
+        assert (stack["outputs"], _restored(world)) == ({"kubeconfig": "{}"}, {"a", "b"})
 
 
 def test_an_undo_without_queues_leaves_no_record(tmp_path: Path) -> None:
     """Other objects of Kubernetes are taken out of the state, and need no cluster."""
-    stack = _Undone(tmp_path)
-    entries = read_adopt_file(tmp_path / "adopt.dev.json")
-    write_adopt_file(tmp_path / "adopt.dev.json", [replace(item, found={}) for item in entries])
-    assert stack.undo()
-    assert (stack.state, stack.own, stack.restored()) == ([], {"kubeconfig": "{}"}, set())
+    world, undo = _adopted(tmp_path, {})
+    assert undo()
+    (stack,) = world.deployment["resources"]
+    assert (stack["outputs"], _restored(world)) == ({"kubeconfig": "{}"}, set())

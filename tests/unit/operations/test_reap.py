@@ -170,8 +170,9 @@ def test_resources_in_a_known_resource_group_are_not_unknown(monkeypatch: pytest
     ]
     monkeypatch.setattr(inventory, "expiring", lambda: listed)
     _serve(inventory, monkeypatch)
+    component = {"urn": "urn:pulumi:dev::e::t::c", "type": "t"}
     group = {"urn": "urn:pulumi:dev::e::t::g", "type": "t", "id": f"{root}/ml"}
-    states = _States(dev={"version": 3, "deployment": {"resources": [group]}})
+    states = _States(dev={"version": 3, "deployment": {"resources": [component, group]}})
     ((unmanaged,), _) = reap.find_unmanaged(cast("Backend", states), [Account(CloudKind.AKS, "S")], _NOW)
     assert [item.id for item in unmanaged.resources] == [item.id for item in listed[1:]]
 
