@@ -188,13 +188,13 @@ _NEEDED_BY: Final[Mapping[str, tuple[str, ...]]] = {"replay": ("rehearse",)}
 """Extras that an extra needs."""
 
 OF_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "destroy": ("gke", "cluster"),
+    "destroy": ("gke", "cluster", "clouds"),
     "drift": ("gke", "cluster"),
     "doctor": ("gke", "cluster", "clouds"),
     "extend": ("gke", "cluster"),
     "prices refresh": ("gke", "clouds"),
     "quota": ("gke", "clouds"),
-    "reap": ("gke", "cluster"),
+    "reap": ("gke", "cluster", "clouds"),
     "rehearse": ("gke", "rehearse"),
     "replay": ("gke", "rehearse", "replay"),
     "trace export": ("cluster",),

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.interfaces import Account, CloudApiError, ClusterIdentity, Inventory
-from ebbtide.clients.kubernetes import Api, ApiError, KubeconfigError, MissingClientError
-from ebbtide.clients.kubernetes.objects import text
+from ebbtide.clients.kubernetes import Api, ApiError, KubeconfigError, MissingClientError, Object
+from ebbtide.clients.kubernetes.objects import part, text
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.operations.engine.failures import OperationError
@@ -18,6 +18,7 @@ from ebbtide.operations.engine.state import State
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.text import install_command
 from ebbtide.values.given_command import given_command
+from ebbtide.values.kueue_api import ASLEEP
 
 
 class UnansweredError(OperationError):
@@ -229,3 +230,8 @@ def _named(
 def asleep_message(stack: str) -> str:
     """Return the message about a stack that sleeps."""
     return f"Stack {stack} is asleep. Wake it with: {given_command().on_stack('wake', stack)}"
+
+
+def is_asleep(queue: Object) -> bool:
+    """Return whether a ClusterQueue is held while its stack sleeps."""
+    return ASLEEP in part(queue, "metadata", "annotations")

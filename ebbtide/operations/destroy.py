@@ -17,7 +17,7 @@ from ebbtide.clients.clouds.interfaces import ClusterIdentity, StoredData
 from ebbtide.clients.kubernetes import ApiError
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.project.adopt_file import default_file, read_adopt_file
-from ebbtide.operations import access, inspection, queue_stops
+from ebbtide.operations import access, inspection
 from ebbtide.operations.access import Clouds
 from ebbtide.operations.engine import state as states
 from ebbtide.operations.engine.events import narration
@@ -28,7 +28,7 @@ from ebbtide.operations.engine.state import DeletedClusters, State
 from ebbtide.operations.inspection import Inspection, Volume
 from ebbtide.operations.leftovers import cloud, users
 from ebbtide.operations.leftovers.cloud import idle_cost
-from ebbtide.operations.work import Work
+from ebbtide.operations.work import Work, drain_and_report, queues
 from ebbtide.text import and_list, bound, several
 from ebbtide.values import clock
 from ebbtide.values.clock import in_utc
@@ -263,10 +263,10 @@ def _is_of_protection(refusal: str) -> bool:
 
 
 def _drain(run: _Run, cluster: Inspection) -> None:
-    names = queue_stops.queues(run.state)
+    names = queues(run.state)
     if not names or not cluster.work or cluster.api is None:
         return
-    queue_stops.drain_and_report(cluster.api, names, run.print)
+    drain_and_report(cluster.api, names, run.print)
 
 
 def _without_users_objects(run: _Run, cluster: Inspection) -> tuple[Inspection, list[str]]:

@@ -20,7 +20,6 @@ from ebbtide.operations.leftovers.cloud import (
     unowned_objects,
     unowned_pools,
 )
-from ebbtide.operations.queue_stops import is_asleep
 from ebbtide.operations.work import take_snapshot, work
 from ebbtide.text import and_list, several
 from ebbtide.values.given_command import given_command
@@ -48,7 +47,7 @@ def inspect(stack: Stack, files: StackFiles, others: Others = tuple) -> Drift:
         raise OperationError(f"Stack {stack.name} has no resources: nothing can differ from its state.")
     resources = read(stack)
     queues = (item.read_outputs for item in resources if item.type.endswith(":ClusterQueue"))
-    if any(is_asleep(dict(queue)) for queue in queues if queue):
+    if any(access.is_asleep(dict(queue)) for queue in queues if queue):
         raise OperationError(access.asleep_message(stack.name))
     items = document["deployment"]["resources"]
     external = {item["urn"] for item in items if item.get("external")}

@@ -1,100 +1,37 @@
 """Put a stack to sleep and wake it: queues are held, then the machines stop; waiting work is kept.
 
-Every step can be repeated, so that an interrupted command continues with the same call.
+Every step can be repeated, so that an interrupted command continues with the same call. With stop policy
+Hold a ClusterQueue admits nothing, and admitted work continues; with HoldAndDrain it is evicted as well
+(Kueue docs, ClusterQueue, stop policy, 0.19). An annotation marks the queues that Ebbtide held, so that
+waking does not release a queue that a user held.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final
 
 from ebbtide.analysis.costs.charges import Rates, rates
-from ebbtide.clients.clouds.interfaces import ClusterPower, NodePoolSize
-from ebbtide.clients.kubernetes.objects import part, text, words
+from ebbtide.clients.clouds.interfaces import ClusterPower
+from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.clients.kubernetes.objects import part, text
 from ebbtide.declaration.catalog.amounts import total
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
-from ebbtide.operations import access, queue_stops
+from ebbtide.declaration.cloud_kind import by_cloud
+from ebbtide.operations import access
 from ebbtide.operations.engine import state
 from ebbtide.operations.engine.failures import OperationError
+from ebbtide.operations.engine.state import OwnCluster, own_cluster
 from ebbtide.operations.inspection import running_lines
-from ebbtide.operations.work import Work, take_snapshot, work
+from ebbtide.operations.work import Work, reserving, take_snapshot, work
 from ebbtide.values import clock
 from ebbtide.values.given_command import given_command
-
-_GKE_POOL: Final = "gcp:container/nodePool:NodePool"
-
-
-@dataclass(frozen=True, slots=True)
-class OwnCluster:
-    """A cluster that a stack created.
-
-    Attributes:
-        id: id in the cloud.
-        pools: on Google Cloud the sizes of its node pools, those with a minimum above zero first.
-    """
-
-    cloud: CloudKind
-    id: str
-    name: str
-    pools: tuple[NodePoolSize, ...]
-
-
-def own_cluster(stack: str, deployment: Mapping[str, Any]) -> OwnCluster:
-    """Return the cluster of a stack, with the sizes of its node pools at the last `up`.
-
-    Nothing else has to be stored while the cluster sleeps.
-
-    Args:
-        deployment: the `deployment` of `pulumi stack export`.
-
-    Raises:
-        OperationError: the stack has no cluster of its own, or several.
-    """
-    resources: list[Mapping[str, Any]] = deployment.get("resources") or []
-    clusters = [item for item in resources if item["type"] in state.CLUSTERS and not item.get("external")]
-    if not clusters:
-        raise OperationError(
-            f"Stack {stack} has no cluster of its own. Ebbtide never stops an existing cluster, which may "
-            "have other users."
-        )
-    if len(clusters) > 1:
-        raise OperationError(f"Stack {stack} has {len(clusters)} clusters; sleep and wake need one.")
-    (cluster,) = clusters
-    sizes = [
-        _size(item)
-        for item in resources
-        if item["type"] == _GKE_POOL and str(item.get("id")).startswith(f"{cluster['id']}/")
-    ]
-    return OwnCluster(
-        state.CLUSTERS[cluster["type"]],
-        str(cluster["id"]),
-        text(cluster, "outputs", "name") or str(cluster["id"]).rpartition("/")[2],
-        tuple(sorted(sizes, key=lambda size: size.count == 0)),
-    )
-
-
-def _size(pool: Mapping[str, Any]) -> NodePoolSize:
-    """Return the size of a running pool: its fixed count, or the autoscaler's minimum. GKE counts nodes per
-    zone, except in total limits.
-    """
-    inputs = part(pool, "inputs")
-    autoscaling = dict(_without_defaults(part(inputs, "autoscaling")))
-    name = str(pool["id"]).rpartition("/")[2]
-    if not autoscaling:
-        return NodePoolSize(name, {}, int(inputs.get("nodeCount") or inputs.get("initialNodeCount") or 0))
-    zones = len(words(pool, "outputs", "nodeLocations")) or 1
-    total = int(autoscaling.get("totalMinNodeCount") or 0)
-    return NodePoolSize(name, autoscaling, max(-(-total // zones), int(autoscaling.get("minNodeCount") or 0)))
-
-
-def _without_defaults(inputs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield inputs without the bridge's list of defaulted properties."""
-    return ((name, value) for name, value in inputs.items() if not name.startswith("__"))
-
+from ebbtide.values.kueue_api import ASLEEP, CLUSTER_QUEUES
 
 _STEP: Final = 10.0  # seconds between two checks of running work
+_WEBHOOKS: Final = 900.0  # seconds until system nodes and Kueue's webhooks run; nodes take 1 to 5 minutes
+_WEBHOOKS_STEP: Final = 5.0
 _UNCHANGED: Final = "nothing was changed"
 
 
@@ -185,12 +122,12 @@ def sleep(
         return False
     names = sleeper.state.queues
     with access.reaching(_UNCHANGED):
-        queue_stops.hold(api, names, drain=running is Running.END)
+        hold(api, names, drain=running is Running.END)
     if names:
         log("The queues are held: pending work is kept.")
     with access.reaching("the queues are held"):
         while (running is Running.WAIT and unfinished()) or (
-            running is Running.END and queue_stops.reserving(api, names)
+            running is Running.END and reserving(api, names)
         ):
             time.sleep(_STEP)
     given_command().happens(f"the machines of cluster {sleeper.cluster.name} are being stopped")
@@ -219,7 +156,7 @@ def wake(sleeper: Sleeper, log: Callable[[str], None]) -> None:
     if names:
         log("Waiting for Kueue to release the queues …")
     with access.reaching(consequence):
-        queue_stops.release(api, names)
+        release(api, names)
     given_command().finished(f"stack {sleeper.name} is awake", of=("wake",))
     log(f"Stack {sleeper.name} is awake.")
 
@@ -238,3 +175,56 @@ def _summary(sleeper: Sleeper) -> list[str]:
         "Disks of volumes are billed too, and on AKS those of stopped nodes.",
         f"Wake it with: {given_command().on_stack('wake', sleeper.name)}",
     ]
+
+
+def hold(api: Api, names: Iterable[str], *, drain: bool) -> None:
+    """Hold queues. A queue that a user holds is unchanged unless it is to be drained.
+
+    Args:
+        names: names of the ClusterQueues.
+        drain: True to evict admitted work.
+
+    Raises:
+        ApiError: the API server does not answer or denies access.
+    """
+    policy = "HoldAndDrain" if drain else "Hold"
+    for name in sorted(names):
+        queue = api.find(f"{CLUSTER_QUEUES}/{name}")
+        if queue is None:
+            continue
+        before = text(queue, "spec", "stopPolicy") or "None"
+        if before == policy or (before != "None" and not drain):
+            continue
+        known = part(queue, "metadata", "annotations").get(ASLEEP, before)
+        given_command().happens(f"queue {name} is {'drained' if drain else 'held'}")
+        body = {"metadata": {"annotations": {ASLEEP: known}}, "spec": {"stopPolicy": policy}}
+        api.patch(f"{CLUSTER_QUEUES}/{name}", body)
+
+
+def release(api: Api, names: Iterable[str]) -> None:
+    """Restore the earlier stop policy of held queues once Kueue's webhooks answer.
+
+    Args:
+        names: names of the ClusterQueues.
+
+    Raises:
+        ApiError: the API server denies access, or does not answer for 15 minutes.
+    """
+    end = time.monotonic() + _WEBHOOKS
+    for name in sorted(names):
+        while True:
+            try:
+                _release(api, f"{CLUSTER_QUEUES}/{name}")
+                break
+            except ApiError as error:
+                if not error.unanswered or time.monotonic() > end:
+                    raise
+            time.sleep(_WEBHOOKS_STEP)
+
+
+def _release(api: Api, path: str) -> None:
+    queue = api.find(path)
+    before = part(queue or {}, "metadata", "annotations").get(ASLEEP)
+    if before is not None:
+        given_command().happens(f"queue {text(queue or {}, 'metadata', 'name')} is released")
+        api.patch(path, {"metadata": {"annotations": {ASLEEP: None}}, "spec": {"stopPolicy": before}})

@@ -21,9 +21,8 @@ from ebbtide.declaration.model.labels_and_taints import AGENT_POOL, NODE_POOL
 from ebbtide.operations import access
 from ebbtide.operations.engine import state
 from ebbtide.operations.engine.failures import OperationError
+from ebbtide.operations.engine.state import OwnCluster, own_cluster
 from ebbtide.operations.ledger import Report, find_record, report
-from ebbtide.operations.queue_stops import is_asleep
-from ebbtide.operations.sleep import OwnCluster, own_cluster
 from ebbtide.operations.status_report import (
     CostStatus,
     GpuStatus,
@@ -40,7 +39,7 @@ from ebbtide.operations.work import Snapshot, Work, pools_of_nodes, root_of, roo
 from ebbtide.placement import PoolProfile, Profile
 from ebbtide.placement.kueue_settings import DEFINITION, controller_of, differences, installation
 from ebbtide.values import clock
-from ebbtide.values.kueue_api import API_PATH
+from ebbtide.values.kueue_api import API_PATH, CLUSTER_QUEUES
 from ebbtide.work.evidence import Evidence, Workloads
 from ebbtide.work.placement import misfit
 from ebbtide.work.queue_causes import queue_cause
@@ -74,9 +73,7 @@ def take_queueing(api: Api) -> QueueObjects:
         listed: Any = (api.find(path, resourceVersion="0") or {}).get("items")
         return tuple(listed or ())
 
-    return QueueObjects(
-        items(f"{API_PATH}/clusterqueues"), items(f"{API_PATH}/localqueues"), items(_REQUESTS)
-    )
+    return QueueObjects(items(CLUSTER_QUEUES), items(f"{API_PATH}/localqueues"), items(_REQUESTS))
 
 
 def read_controller(api: Api) -> tuple[Mapping[str, Any], str, Sequence[str]] | None:
@@ -402,7 +399,11 @@ def status(
         time=now,
         expires=source.state.expires,
         asleep=not nodes
-        and any(is_asleep(queue) for queue in queueing.cluster_queues if _name(queue) in source.state.queues),
+        and any(
+            access.is_asleep(queue)
+            for queue in queueing.cluster_queues
+            if _name(queue) in source.state.queues
+        ),
         pools=tuple(
             _pool(
                 pool,

@@ -26,7 +26,7 @@ from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import parts, text
 from ebbtide.declaration.project import yaml_file
-from ebbtide.operations import access, inspection, pool_replacement, queue_stops
+from ebbtide.operations import access, inspection, pool_replacement
 from ebbtide.operations.engine import state
 from ebbtide.operations.engine.events import WORDS, Step, narration
 from ebbtide.operations.engine.failures import OperationError, explanation, unlocking
@@ -38,7 +38,7 @@ from ebbtide.operations.plan import NOTHING, Done, Plan, done_since
 from ebbtide.operations.pool_replacement import StatePool
 from ebbtide.operations.status import never_admitted
 from ebbtide.operations.status_report import never_message
-from ebbtide.operations.work import take_snapshot, work
+from ebbtide.operations.work import drain_and_report, take_snapshot, work
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.placement.profile_sources import OUTPUT
 from ebbtide.placement.replacements import CONFIG, NAMESPACE, SUFFIX
@@ -315,7 +315,7 @@ class Update:
         removed = state.read(document["deployment"]).queues - declared
         if removed:
             api, _ = access.connected(self.stack.outputs(), "the removed queues cannot be drained")
-            queue_stops.drain_and_report(api, removed, self.log)
+            drain_and_report(api, removed, self.log)
 
     def _replace(
         self, document: dict[str, Any], recording: Recording, replaced: set[str], following: set[str]

@@ -2,19 +2,26 @@
 
 Work is every object that users created: a Job, a TrainJob, a Deployment, a bare pod, and pending workloads of
 a queue. Objects of the cloud or of the stack itself are excluded.
+
+Kueue keeps a ClusterQueue while workloads reserve its quota (finalizer `kueue.x-k8s.io/resource-in-use`), and
+the engine would wait in vain for its deletion. So queues are drained first (stop policy HoldAndDrain): their
+pods end within the grace period, and a Job in another namespace remains, to be queued elsewhere.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from ebbtide.clients.kubernetes import Api, Object
-from ebbtide.clients.kubernetes.objects import part, parts, text
+from ebbtide.clients.kubernetes import Api, ApiError, Object
+from ebbtide.clients.kubernetes.objects import condition, part, parts, text
 from ebbtide.declaration.model.cluster import reserved_owner
 from ebbtide.operations.engine.state import ObjectReference, State
 from ebbtide.placement import Profile
-from ebbtide.values.kueue_api import API_PATH
+from ebbtide.text import several
+from ebbtide.values.given_command import given_command
+from ebbtide.values.kueue_api import API_PATH, CLUSTER_QUEUES
 
 _CONTROLLERS: Final = {
     "Job": "/apis/batch/v1/jobs",
@@ -25,6 +32,8 @@ _CONTROLLERS: Final = {
 """Kinds of controllers between a pod and the object that the user created."""
 
 _WORKLOADS: Final = f"{API_PATH}/workloads"
+_DRAIN: Final = 600.0  # seconds; pods may have a long grace period
+_DRAIN_STEP: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,3 +236,70 @@ def _is(obj: Object, kind: str) -> bool:
 
 def _namespace(obj: Object) -> str:
     return text(obj, "metadata", "namespace")
+
+
+def reserving(api: Api, names: frozenset[str]) -> int:
+    """Return the number of workloads that reserve quota of the queues.
+
+    Raises:
+        ApiError: the API server does not answer or denies access.
+    """
+    workloads = api.find(_WORKLOADS) or {}
+    return sum(_reserves_quota(workload, names) for workload in workloads.get("items") or ())
+
+
+def _reserves_quota(workload: Object, names: frozenset[str]) -> bool:
+    queue = text(workload, "status", "admission", "clusterQueue")
+    return (
+        queue in names and bool(condition(workload, "QuotaReserved")) and not condition(workload, "Finished")
+    )
+
+
+def queues(state: State) -> frozenset[str]:
+    """Return the ClusterQueues to stop before a destroy: none if the cluster itself is deleted."""
+    return frozenset() if state.owns_cluster else state.queues
+
+
+def drain_and_report(api: Api, names: frozenset[str], report: Callable[[str], None]) -> None:
+    """Drain queues that are to be deleted, as far as the cluster answers.
+
+    Args:
+        names: names of the ClusterQueues.
+        report: prints a line.
+    """
+    report(
+        f"Before their deletion, the queues {', '.join(sorted(names))} are drained; pods end within their "
+        "grace period."
+    )
+    try:
+        remaining = drain_until_free(api, names)
+    except ApiError as error:
+        report(f"The queues cannot be drained, and the engine may time out deleting them: {error}")
+        return
+    if remaining:
+        report(f"{several(remaining, 'piece')} of work still reserve quota; the engine waits for them.")
+
+
+def drain_until_free(api: Api, names: frozenset[str]) -> int:
+    """Stop queues and wait until no workload reserves their quota.
+
+    Args:
+        names: names of the ClusterQueues.
+
+    Returns:
+        The number of workloads that still reserve quota after ten minutes.
+
+    Raises:
+        ApiError: the API server does not answer or denies access.
+    """
+    for name in sorted(names):
+        path = f"{CLUSTER_QUEUES}/{name}"
+        if api.find(path) is not None:
+            given_command().happens(
+                f"queue {name} is drained; to admit work again, set its `stopPolicy: None` with kubectl edit"
+            )
+            api.patch(path, {"spec": {"stopPolicy": "HoldAndDrain"}})
+    end = time.monotonic() + _DRAIN
+    while (remaining := reserving(api, names)) and time.monotonic() < end:
+        time.sleep(_DRAIN_STEP)
+    return remaining

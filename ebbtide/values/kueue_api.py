@@ -5,6 +5,7 @@ from typing import Any, Final, TypeAlias
 
 API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
 API_PATH: Final = f"/apis/{API_VERSION}"
+CLUSTER_QUEUES: Final = f"{API_PATH}/clusterqueues"
 GROUP: Final = API_VERSION.partition("/")[0]
 TYPES: Final = f"kubernetes:{GROUP}/"
 """Prefix of the provider's types of Kueue's objects."""

@@ -17,7 +17,7 @@ from ebbtide.clients.kubernetes.objects import Object, condition, part, parts, p
 from ebbtide.placement import PoolProfile, Profile
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.values import quantities
-from ebbtide.values.kueue_api import API_PATH
+from ebbtide.values.kueue_api import API_PATH, CLUSTER_QUEUES
 from ebbtide.work.errors import ClusterError
 from ebbtide.work.kinds import EXPERIMENT, JOB, TRAIN_JOB, WORKLOADS, Kind, kind_of, lost, trials
 
@@ -374,7 +374,7 @@ def _with_queue(reader: _Reader, evidence: Evidence, workload: Object) -> Eviden
     owners = {item["metadata"]["name"]: owner_name(item, reader.namespace) for item in evidence.workloads}
     return replace(
         evidence,
-        cluster_queue=reader.find(f"{API_PATH}/clusterqueues/{cluster_queue}") if cluster_queue else None,
+        cluster_queue=reader.find(f"{CLUSTER_QUEUES}/{cluster_queue}") if cluster_queue else None,
         position=None if place is None else place + 1,
         ahead=[owners.get(name, name) for name in names[: place or 0]],
         request=max(requests, key=lambda item: item["metadata"]["creationTimestamp"], default=None),

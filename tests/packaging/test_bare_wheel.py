@@ -60,7 +60,7 @@ _JOB = ("--image", "busybox", "--pool", "t4-spot", "--gpus", "4", "--memory", "4
         (["rehearse", "--tools"], "gke,rehearse"),
         (["replay", "jobs.csv", "dev"], "gke,rehearse,replay"),
         (["trace", "fetch"], "gke,rehearse,replay"),
-        (["destroy", "dev"], "gke,cluster"),
+        (["destroy", "dev"], "gke,cluster,clouds"),
         (["quota", "dev", "--format", "json"], "gke,clouds"),
         (["prices", "refresh", "dev-aks"], "gke,clouds"),
         (["follow", "train"], "cluster"),

@@ -9,12 +9,13 @@ from typing import Any, Final, assert_never
 from pydantic import TypeAdapter, ValidationError
 
 from ebbtide.analysis.reading.facts import Inputs
-from ebbtide.analysis.reading.gke import FUTURE_RESERVATION, read_period
+from ebbtide.analysis.reading.gke import FUTURE_RESERVATION, NODE_POOL, read_period
 from ebbtide.analysis.recording.recording import STACK_TYPE, urn_name
-from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
-from ebbtide.clients.kubernetes.objects import part, parts, text
+from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity, NodePoolSize
+from ebbtide.clients.kubernetes.objects import part, parts, text, words
 from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model import expiry
+from ebbtide.operations.engine.failures import OperationError
 
 
 def record(deployment: Mapping[str, Any], name: str) -> Any:
@@ -364,3 +365,71 @@ def _object(resource: Mapping[str, Any]) -> tuple[ObjectReference, bool] | None:
         return None
     item = ObjectReference(match["kind"], text(metadata, "namespace"), text(metadata, "name"))
     return item, bool(match["patch"])
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCluster:
+    """A cluster that a stack created.
+
+    Attributes:
+        id: id in the cloud.
+        pools: on Google Cloud the sizes of its node pools, those with a minimum above zero first.
+    """
+
+    cloud: CloudKind
+    id: str
+    name: str
+    pools: tuple[NodePoolSize, ...]
+
+
+def own_cluster(stack: str, deployment: Mapping[str, Any]) -> OwnCluster:
+    """Return the cluster of a stack, with the sizes of its node pools at the last `up`.
+
+    Nothing else has to be stored while the cluster sleeps.
+
+    Args:
+        deployment: the `deployment` of `pulumi stack export`.
+
+    Raises:
+        OperationError: the stack has no cluster of its own, or several.
+    """
+    resources: list[Mapping[str, Any]] = deployment.get("resources") or []
+    clusters = [item for item in resources if item["type"] in CLUSTERS and not item.get("external")]
+    if not clusters:
+        raise OperationError(
+            f"Stack {stack} has no cluster of its own. Ebbtide never stops an existing cluster, which may "
+            "have other users."
+        )
+    if len(clusters) > 1:
+        raise OperationError(f"Stack {stack} has {len(clusters)} clusters; sleep and wake need one.")
+    (cluster,) = clusters
+    sizes = [
+        _size_of(item)
+        for item in resources
+        if item["type"] == NODE_POOL and str(item.get("id")).startswith(f"{cluster['id']}/")
+    ]
+    return OwnCluster(
+        CLUSTERS[cluster["type"]],
+        str(cluster["id"]),
+        text(cluster, "outputs", "name") or str(cluster["id"]).rpartition("/")[2],
+        tuple(sorted(sizes, key=lambda size: size.count == 0)),
+    )
+
+
+def _size_of(pool: Mapping[str, Any]) -> NodePoolSize:
+    """Return the size of a running pool: its fixed count, or the autoscaler's minimum. GKE counts nodes per
+    zone, except in total limits.
+    """
+    inputs = part(pool, "inputs")
+    autoscaling = dict(_without_defaults(part(inputs, "autoscaling")))
+    name = str(pool["id"]).rpartition("/")[2]
+    if not autoscaling:
+        return NodePoolSize(name, {}, int(inputs.get("nodeCount") or inputs.get("initialNodeCount") or 0))
+    zones = len(words(pool, "outputs", "nodeLocations")) or 1
+    total = int(autoscaling.get("totalMinNodeCount") or 0)
+    return NodePoolSize(name, autoscaling, max(-(-total // zones), int(autoscaling.get("minNodeCount") or 0)))
+
+
+def _without_defaults(inputs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield inputs without the bridge's list of defaulted properties."""
+    return ((name, value) for name, value in inputs.items() if not name.startswith("__"))

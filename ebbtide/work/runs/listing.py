@@ -21,7 +21,7 @@ from ebbtide.clients.kubernetes.objects import (
 from ebbtide.placement import PoolProfile, Profile
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.values import clock
-from ebbtide.values.kueue_api import API_PATH
+from ebbtide.values.kueue_api import API_PATH, CLUSTER_QUEUES
 from ebbtide.values.pod_requests import node_share, pod_requests
 from ebbtide.work.errors import ClusterError, explained
 from ebbtide.work.evidence import POSITIONS, USER, Evidence, Workloads, is_gated
@@ -318,7 +318,7 @@ class _Objects:
         self._local_queues: dict[str, list[Object]] = defaultdict(list)
         for queue in self._optional(self._path(f"{API_PATH}/namespaces/{{}}/localqueues")):
             self._local_queues[queue["metadata"]["namespace"]].append(queue)
-        queues = self._optional(f"{API_PATH}/clusterqueues") if self._local_queues else []
+        queues = self._optional(CLUSTER_QUEUES) if self._local_queues else []
         self._cluster_queues = {queue["metadata"]["name"]: queue for queue in queues}
         self._positions: dict[tuple[str, str], dict[str, int]] = {}
 

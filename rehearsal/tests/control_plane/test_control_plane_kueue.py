@@ -13,7 +13,7 @@ from components.addons.kueue import NAMESPACE
 from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import declare
-from ebbtide.operations import queue_stops
+from ebbtide.operations import sleep, work
 from ebbtide.operations.status import queue_statuses, take_queueing
 from ebbtide.operations.status_report import WaitingWork
 from ebbtide.operations.work import take_snapshot
@@ -83,7 +83,7 @@ def test_a_held_queue_keeps_its_work(kueue: ControlPlane, declaration: Cluster) 
     names = frozenset(
         item["metadata"]["name"] for item in api.items("/apis/kueue.x-k8s.io/v1beta2/clusterqueues")
     )
-    queue_stops.hold(api, names, drain=False)
+    sleep.hold(api, names, drain=False)
     try:
         api.create(jobs, _work("asleep"))
 
@@ -95,10 +95,10 @@ def test_a_held_queue_keeps_its_work(kueue: ControlPlane, declaration: Cluster) 
         (item,) = wait(waiting, lambda items: bool(items and items[0].reason))
         assert (item.kind, item.namespace) == ("Job", "default")
         assert item.reason == "the cluster's stack sleeps and holds queue dws-local-queue"
-        assert queue_stops.reserving(api, names) == 0
+        assert work.reserving(api, names) == 0
     finally:
-        queue_stops.release(api, names)
-    wait(lambda: queue_stops.reserving(api, names), lambda count: count == 1)
+        sleep.release(api, names)
+    wait(lambda: work.reserving(api, names), lambda count: count == 1)
     api.delete(f"{jobs}/asleep", propagationPolicy="Background")
     wait(
         lambda: api.items(workloads), lambda items: not any("asleep" in i["metadata"]["name"] for i in items)

@@ -13,7 +13,7 @@ import yaml
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model.cluster import Cluster, kueue_mib
 from ebbtide.declaration.model.declare import declare
-from ebbtide.operations import queue_stops
+from ebbtide.operations import sleep
 from ebbtide.placement.queue_objects import QUEUES_LABEL
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
@@ -42,7 +42,7 @@ def held(
         cluster.api.patch("/api/v1/namespaces/default", {"metadata": {"labels": {QUEUES_LABEL: "true"}}})
         create_queues(kubectl, declaration)
         items = cluster.api.items("/apis/kueue.x-k8s.io/v1beta2/clusterqueues")
-        queue_stops.hold(cluster.api, frozenset(item["metadata"]["name"] for item in items), drain=False)
+        sleep.hold(cluster.api, frozenset(item["metadata"]["name"] for item in items), drain=False)
         yield cluster, declaration
 
 

@@ -15,11 +15,11 @@ import yaml
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes import api as client
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide.operations import pool_replacement, queue_stops
+from ebbtide.operations import pool_replacement, sleep, work
 from ebbtide.operations.engine.state import State
 from ebbtide.operations.leftovers import users
 from ebbtide.operations.pool_replacement import DrainedPool
-from ebbtide.operations.queue_stops import ASLEEP
+from ebbtide.values.kueue_api import ASLEEP
 from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL
 from ebbtide_rehearsal.cloud.pools import all_pools, register
 from ebbtide_rehearsal.cloud.rest.access import rest_access
@@ -117,12 +117,12 @@ def _clean_up(api: Api) -> None:
 _OPERATIONS = {
     "sleep": _Operation(
         lambda api: _with_queue(api, {}, "None"),
-        lambda api: queue_stops.hold(api, ["cpu"], drain=True),
+        lambda api: sleep.hold(api, ["cpu"], drain=True),
         lambda api: _queue(api) == ("None", "HoldAndDrain"),
     ),
     "wake": _Operation(
         lambda api: _with_queue(api, {ASLEEP: "None"}, "HoldAndDrain"),
-        lambda api: queue_stops.release(api, ["cpu"]),
+        lambda api: sleep.release(api, ["cpu"]),
         lambda api: _queue(api) == (None, "None"),
     ),
     "up": _Operation(
@@ -150,10 +150,11 @@ def proxy(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make all pauses short."""
     monkeypatch.setattr(client, "_PAUSES", (0.05, 0.05, 0.05))
-    monkeypatch.setattr(queue_stops, "_WEBHOOKS", 0.2)
-    monkeypatch.setattr(queue_stops, "_DRAIN_STEP", 0.1)
+    monkeypatch.setattr(sleep, "_WEBHOOKS", 0.2)
+    monkeypatch.setattr(sleep, "_WEBHOOKS_STEP", 0.1)
+    monkeypatch.setattr(work, "_DRAIN_STEP", 0.1)
     monkeypatch.setattr(users, "_TIMEOUT", 0.5)
-    for module in (queue_stops, pool_replacement, users):
+    for module in (pool_replacement, users):
         monkeypatch.setattr(module, "_STEP", 0.1)
 
 

@@ -11,7 +11,7 @@ from ebbtide.clients.clouds import azure, google
 from ebbtide.clients.clouds.connect import cluster_power
 from ebbtide.clients.clouds.interfaces import CloudApiError, ClusterPower
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide.operations.sleep import own_cluster
+from ebbtide.operations.engine.state import own_cluster
 from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
 from ebbtide_rehearsal.cloud.gcp.provider import Gcp
 from ebbtide_rehearsal.cloud.pools import all_pools

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,12 +12,13 @@ from ebbtide.clients.kubernetes import JSON, MERGE_PATCH, Api, ApiError
 from ebbtide.clients.kubernetes.objects import part
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide.operations import access, queue_stops
+from ebbtide.operations import access
 from ebbtide.operations.engine.failures import OperationError
-from ebbtide.operations.engine.state import ObjectReference
-from ebbtide.operations.sleep import OwnCluster, Running, Sleeper, own_cluster, sleep, wake
+from ebbtide.operations.engine.state import ObjectReference, OwnCluster, own_cluster
+from ebbtide.operations.sleep import Running, Sleeper, hold, release, sleep, wake
 from ebbtide.placement import Profile
 from ebbtide.values import clock
+from ebbtide.values.kueue_api import ASLEEP
 from tests.unit.operations.objects import PROFILE, STATE, Object, condition, made, node, pod
 
 _KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
@@ -108,7 +109,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> _Cluster:
         return made_cluster, PROFILE
 
     monkeypatch.setattr(access, "connected", connected)
-    monkeypatch.setattr(queue_stops, "_STEP", 0.0)
+    monkeypatch.setattr("ebbtide.operations.sleep._WEBHOOKS_STEP", 0.0)
     return made_cluster
 
 
@@ -144,7 +145,7 @@ def test_an_idle_stack_sleeps_and_wakes(cluster: _Cluster) -> None:
     cluster.silent = 2
     wake(_sleeper(power), lines.append)
     assert (power.stopped, cluster.policy) == (False, "None")
-    assert queue_stops.ASLEEP not in cluster.objects[_QUEUE]["metadata"]["annotations"]
+    assert ASLEEP not in cluster.objects[_QUEUE]["metadata"]["annotations"]
     assert lines[-1] == "Stack dev is awake."
 
 
@@ -267,3 +268,34 @@ def test_pools_go_back_to_their_declared_sizes() -> None:
     ).pools
     assert [(pool.name, pool.count) for pool in pools] == [("fixed", 2), ("system", 2), ("spot", 0)]
     assert pools[2].autoscaling == {"totalMinNodeCount": 0, "totalMaxNodeCount": 9}
+
+
+class _Queue:
+    """A cluster with one queue, whose changes are merged."""
+
+    def __init__(self, policy: str) -> None:
+        self.queue: Object = {"metadata": {"name": "research.cpu"}, "spec": {"stopPolicy": policy}}
+
+    def find(self, _: str) -> Object:
+        """The queue."""
+        return self.queue
+
+    def patch(self, _: str, body: Any) -> None:
+        """Merge the change."""
+        annotations = {**self.queue["metadata"].get("annotations", {}), **body["metadata"]["annotations"]}
+        kept = {key: value for key, value in annotations.items() if value is not None}
+        self.queue = {"metadata": {"name": "research.cpu", "annotations": kept}, "spec": body["spec"]}
+
+
+@pytest.mark.parametrize("before", ["None", "Hold"])
+@pytest.mark.parametrize("drains", [[True], [True, True], [False, True], [False, True, False, True]])
+def test_a_queue_wakes_as_it_was(before: str, drains: list[bool]) -> None:
+    """A queue that a person held is held again, however often a sleep was repeated, drained or not."""
+    api = _Queue(before)
+    for drain in drains:
+        hold(cast("Api", api), ["research.cpu"], drain=drain)
+    assert api.queue["spec"] == {"stopPolicy": "HoldAndDrain"}
+    assert access.is_asleep(api.queue)
+    release(cast("Api", api), ["research.cpu"])
+    assert api.queue["spec"] == {"stopPolicy": before}
+    assert not access.is_asleep(api.queue)

@@ -1,10 +1,11 @@
 """Work on a cluster, as opposed to other pods."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
+from ebbtide.clients.kubernetes import Api
 from ebbtide.operations.engine.state import ObjectReference, State
-from ebbtide.operations.work import Snapshot, Work, work
+from ebbtide.operations.work import Snapshot, Work, drain_until_free, queues, reserving, work
 from tests.unit.operations.objects import NOW, PROFILE, STATE, Object, condition, made, node, pod
 
 NODES = (node("n", "spot"), node("m", "system"), {"metadata": {"name": "theirs"}})
@@ -122,3 +123,55 @@ def test_a_cluster_that_goes() -> None:
         "Job else/b",
         "Pod default/a",
     ]
+
+
+_QUEUES = frozenset({ObjectReference("ClusterQueue", "", "research.cpu")})
+_WITH_QUEUE = replace(STATE, objects=STATE.objects | _QUEUES)
+
+
+def _queued(name: str, queue: str, *true: str) -> Object:
+    conditions = [{"type": kind, "status": "True"} for kind in true]
+    return made(name, status={"conditions": conditions, "admission": {"clusterQueue": queue}})
+
+
+class _Api:
+    """A cluster with one queue, and its workloads at each look."""
+
+    def __init__(self, *looks: list[Object]) -> None:
+        self.patched: list[tuple[str, Any]] = []
+        self.looks = list(looks)
+
+    def find(self, path: str) -> Object | None:
+        """The queue, or the workloads as they are now."""
+        if path.endswith("/workloads"):
+            return {"items": self.looks.pop(0)}
+        return {} if path.endswith("/research.cpu") else None
+
+    def patch(self, path: str, body: Any) -> None:
+        """Remember it."""
+        self.patched.append((path.rpartition("/")[2], body))
+
+
+def test_held_until_drained() -> None:
+    """Queues that are there are held, and waited for until no work has quota of them."""
+    api = _Api([_queued("a", "research.cpu", "QuotaReserved")], [])
+    assert drain_until_free(cast("Api", api), frozenset({"research.cpu", "gone"})) == 0
+    assert api.patched == [("research.cpu", {"spec": {"stopPolicy": "HoldAndDrain"}})]
+    assert api.looks == []
+
+
+def test_who_has_quota() -> None:
+    """Unfinished work that one of these queues has admitted."""
+    workloads = [
+        _queued("a", "research.cpu", "QuotaReserved", "Admitted"),
+        _queued("b", "theirs", "QuotaReserved"),
+        _queued("c", "research.cpu", "QuotaReserved", "Finished"),
+        _queued("d", "research.cpu"),
+    ]
+    assert reserving(cast("Api", _Api(workloads)), frozenset({"research.cpu"})) == 1
+
+
+def test_which_queues() -> None:
+    """Only the stack's queues are drained, and none if the cluster is deleted."""
+    assert queues(_WITH_QUEUE) == {"research.cpu"}
+    assert queues(replace(_WITH_QUEUE, owns_cluster=True)) == frozenset()

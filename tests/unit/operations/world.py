@@ -22,7 +22,7 @@ from ebbtide.clients.kubernetes import JSON, JSON_PATCH, MERGE_PATCH, Api, ApiEr
 from ebbtide.clients.kubernetes.objects import part, text
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model import expiry
-from ebbtide.operations import access, adopt, pool_replacement, queue_stops, up
+from ebbtide.operations import access, adopt, pool_replacement, up
 from ebbtide.operations.access import Clouds
 from ebbtide.operations.engine.backend import Backend
 from ebbtide.operations.engine.events import Step, unwatched
@@ -160,7 +160,7 @@ class World(Api):
         for module in (adopt, up):
             patch.setattr(module, "record_stack", recorded)
         patch.setattr("ebbtide.clients.clouds.connect.cluster_power", itself)
-        patch.setattr(queue_stops, "_STEP", 0.0)
+        patch.setattr("ebbtide.operations.sleep._WEBHOOKS_STEP", 0.0)
         patch.setattr(pool_replacement, "_STEP", 0.0)
 
     def turn(self) -> None:
