@@ -24,9 +24,6 @@ TESTS_NEED := pulumi-language-python pulumi-language-python-exec pulumi-language
 # What shares a control plane is on one worker, and the longest begins first (rehearsal/tests/conftest.py).
 SHARED := --dist loadgroup --no-loadscope-reorder
 
-# `.ci/run` has run what reads released manifests before.
-MARKS ?= engine or rehearsal or released
-
 # If the machine is busy, the real Kueue, whose backoffs go on while its requests wait, decides otherwise.
 RERUN := --reruns 1 --only-rerun "Real time was late"
 
@@ -68,9 +65,8 @@ manifests: $(VENV)/.dev ## The released manifests that some tests read, from pin
 
 rehearse: $(VENV)/.dev ## A stack on the real engine and a real Kubernetes, then scenarios: STACK=dev.
 	@$(BIN)/ebbtide rehearse $(STACK)
-	-@$(BIN)/python -m tests.manifests
 	@$(BIN)/python -m ebbtide_rehearsal.tools $(TESTS_NEED) >/dev/null
-	$(BIN)/pytest -m "($(MARKS)) and not long" -n 3 $(SHARED) $(LONGEST) $(RERUN) $(ARGS)
+	$(BIN)/pytest -m "(engine or rehearsal) and not long" -n 3 $(SHARED) $(LONGEST) $(RERUN) $(call tests,rehearsal/tests kueue-replay/tests) $(ARGS)
 
 rehearse-all: $(VENV)/.dev policies ## Every scenario and everything else that wants a real control plane: about two hours.
 	-@$(BIN)/python -m tests.manifests

@@ -67,10 +67,9 @@ def test_a_path_replaces_the_directories_of_a_target() -> None:
     assert option.endswith('not rehearsal" tests -k spot\n')
 
 
-@pytest.mark.parametrize("target", ["rehearse", "rehearse-all"])
-def test_rehearse_runs_the_tests_of_released_manifests(target: str) -> None:
+def test_rehearse_all_runs_the_tests_of_released_manifests() -> None:
     """The manifests are rendered first; a rehearsal without them, as without a network, goes on."""
-    planned = _would_run(target)
+    planned = _would_run("rehearse-all")
     assert planned.index("-m tests.manifests") < planned.index("or released")
 
 

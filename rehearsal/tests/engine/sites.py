@@ -127,7 +127,7 @@ def checkout_in(directory: Path) -> Path:
     """Copy the program into a directory, and return the project's."""
     root = directory / "checkout"
     for name in ("components", "ebbtide", "stacks"):
-        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, root / name)  # with what is compiled, of which times and sizes are kept
     for name in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(ROOT / name, root)
     return root

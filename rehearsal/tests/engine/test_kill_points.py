@@ -55,10 +55,10 @@ def site(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Site]:
 
 
 def _on(*clouds: str) -> pytest.MarkDecorator:
-    """Every sixteenth step on some clouds, and in the long run every one on both."""
+    """Every thirty-second step on some clouds, and in the long run every one on both."""
     every = [pytest.param(name, 1, marks=pytest.mark.long) for name in ("gke", "aks")]
-    sixteenth = [(name, 16) for name in clouds]
-    return pytest.mark.parametrize(("site", "stride"), [*sixteenth, *every], indirect=["site"])
+    some = [(name, 32) for name in clouds]
+    return pytest.mark.parametrize(("site", "stride"), [*some, *every], indirect=["site"])
 
 
 def _ended(

@@ -33,7 +33,7 @@ def terminal(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Termin
     assert _PYTHON.exists(), "The policy pack has no environment: run `make policies`."
     root = tmp_path / "checkout"
     for name in ("components", "ebbtide", "stacks"):
-        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, root / name)
     for name in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(ROOT / name, root)
     store = Store(tmp_path / "cloud.sqlite")

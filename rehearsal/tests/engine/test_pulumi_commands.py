@@ -61,7 +61,7 @@ def terminal(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Termin
     """A copy of the checkout with the stack of the page on a first cluster on GKE, and a fake cloud."""
     root = tmp_path / "checkout"
     for name in ("components", "ebbtide", "stacks", "template"):
-        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, root / name)
     for name in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(ROOT / name, root)
     first = next(block for block in of_kind("yaml") if block.page == "docs/gke.md").text
