@@ -68,7 +68,8 @@ _CAPACITIES = {
             {"kind": st.just("reservation")},
             optional={
                 "name": st.just(
-                    "/subscriptions/s/resourceGroups/r/providers/Microsoft.Compute/capacityReservationGroups/g"
+                    "/subscriptions/11111111-2222-3333-4444-555555555555/resourceGroups/r"
+                    "/providers/Microsoft.Compute/capacityReservationGroups/g"
                 )
             },
         ),
@@ -123,8 +124,8 @@ _MEMBERS = {
         "ada@acme.example",
         "group:lab@acme.example",
         "ci@acme-ml.iam.gserviceaccount.com",
-        "principal://iam.googleapis.com/locations/global/workforcePools/acme/subject/ada",
-        "principalSet://iam.googleapis.com/locations/global/workforcePools/acme/group/lab",
+        "principal://iam.googleapis.com/locations/global/workforcePools/acme-people/subject/ada",
+        "principalSet://iam.googleapis.com/locations/global/workforcePools/acme-people/group/lab",
     ],
     "aks": ["11111111-2222-3333-4444-555555555555", "ada@acme.example"],
 }

@@ -79,7 +79,10 @@ def test_shapes_are_adopted(shape: str) -> None:
 @pytest.mark.parametrize("pools_only", [False, True])
 def test_a_pool_keeps_its_capacity_reservation_group(*, pools_only: bool) -> None:
     """The pool is declared with the id of its group, and neither the group nor a reservation is created."""
-    group = "/subscriptions/s/resourceGroups/held/providers/Microsoft.Compute/capacityReservationGroups/g"
+    group = (
+        "/subscriptions/11111111-2222-3333-4444-555555555555/resourceGroups/held"
+        "/providers/Microsoft.Compute/capacityReservationGroups/g"
+    )
     documents = json.loads(
         json.dumps(shapes.CILIUM).replace(
             '"capacityReservationGroupId": null', f'"capacityReservationGroupId": "{group}"'

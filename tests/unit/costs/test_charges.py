@@ -112,7 +112,10 @@ def _added(declaration: Declaration) -> float:
 
 def test_egress_by_a_route_table_has_no_address() -> None:
     """With userDefinedRouting no load balancer and no address are created or charged."""
-    subnet = "/subscriptions/s/resourceGroups/r/providers/Microsoft.Network/virtualNetworks/v/subnets/n"
+    subnet = (
+        "/subscriptions/11111111-2222-3333-4444-555555555555/resourceGroups/r"
+        "/providers/Microsoft.Network/virtualNetworks/v/subnets/n"
+    )
     routed = copy.deepcopy(AKS)
     routed["cloud"] |= {
         "network": {"subnet": subnet},

@@ -60,7 +60,7 @@ _GKE_RANGES = (
 
 
 _ZONE = re.compile(
-    r"/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.Network/privateDnsZones/"
+    r"/subscriptions/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/resourceGroups/[^/]+/providers/Microsoft\.Network/privateDnsZones/"
     r"(?P<name>[^/]+)",
     re.IGNORECASE,
 )

@@ -1,6 +1,5 @@
 """Machine types, and what belongs to a machine: disks, images, and fields that only one cloud has."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
@@ -414,20 +413,7 @@ def _temporary(pool: PoolIn) -> Iterator[Fault]:
 
 
 _PRELOADING = "GKE docs, data-container-image-preloading (2026)"
-_IMAGE = re.compile(r"(projects/[^/]+/)?global/images/[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _MOST_DISKS = 127
-
-
-@pool_rule("secondary boot disk image", _PRELOADING, CloudKind.GKE)
-def _image_names(pool: PoolIn) -> Iterator[Fault]:
-    for number, disk in enumerate(pool.pool.secondary_boot_disks):
-        if not _IMAGE.fullmatch(disk.disk_image):
-            yield Fault(
-                pool.at(f"secondaryBootDisks[{number}].diskImage"),
-                f"{disk.disk_image} is not the name of a disk image.",
-                NO_GKE_POOL,
-                "Write global/images/NAME, or projects/PROJECT/global/images/NAME.",
-            )
 
 
 @pool_rule(

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Final, cast
 
@@ -75,14 +75,14 @@ def _walk(value: Any, keys: tuple[Key, ...], at: str) -> Iterator[tuple[str, Any
 
 
 @dataclass(frozen=True, slots=True)
-class _Syntax:
+class Syntax:
     """Syntax of a string.
 
     Attributes:
         whose: system that requires it, such as `GKE`.
         what: name of the string, such as `cluster name`.
         paths: paths of such strings, separated by spaces; those of a pool begin with `pools[*].`.
-        pattern: regular expression for the whole string.
+        pattern: regular expression for the whole string; `<project id>` is the pattern of another row.
         words: the pattern in words.
         example: a valid string.
         consequence: consequence of an invalid string.
@@ -164,8 +164,16 @@ def _namespaces(cluster: Cluster) -> Texts:
     return [(namespace_path(index, team), team.namespace_name) for index, team in enumerate(cluster.teams)]
 
 
+def syntaxes() -> Iterator[Syntax]:
+    """Yield the rows of the table, each pattern with those of the rows that it names."""
+    table = [Syntax(**row) for row in rows("syntax")]
+    parts = {row.what: f"({row.pattern})" for row in table}
+    for row in table:
+        yield replace(row, pattern=re.sub(r"<([a-z ]+)>", lambda name: parts[name[1]], row.pattern))
+
+
 RULES: Final = (
-    *(_Syntax(**row).rule() for row in rows("syntax")),
+    *(row.rule() for row in syntaxes()),
     _unique_rule("pool name", "One of the two pools could not be created.", "pools[*].name"),
     _unique_rule("queue name", "One of the two queues could not be created.", "queues[*].name"),
     _unique_rule("team name", "The teams would share their permissions.", "teams[*].name"),

@@ -1,10 +1,11 @@
 """Unknown keys in a declaration: their probable meaning and correct location."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from ebbtide.declaration.model.shape.error_locations import Location, aliases_of, item_of, kind_of, models_in
 from ebbtide.text import is_comparable
@@ -197,22 +198,35 @@ def _well_known(owner: str, key: str) -> Reading | None:
     return None
 
 
-def _parents(model: type[BaseModel], key: str, path: str = "") -> Iterator[str]:
-    """Yield every path in the declaration that has a field of that name."""
+def _takes(annotation: Any, value: object) -> bool:
+    """Return whether a field has the kind of a value; the parts of a mapping have errors of their own."""
+    if value is None or isinstance(value, Mapping):
+        return True
+    try:
+        TypeAdapter(annotation).validate_python(value)
+    except ValidationError:
+        return False
+    return True
+
+
+def _parents(model: type[BaseModel], key: str, value: object, path: str = "") -> Iterator[str]:
+    """Yield every path in the declaration that has a field of that name, for values of that kind."""
     for alias, field in aliases_of(model).items():
-        if alias == key and path:
+        if alias == key and path and _takes(field.annotation, value):
             yield path
         items = models_in(item_of(field.annotation))
         nested = f"{path}.{alias}" if path else alias
         for part in models_in(field.annotation) or items:
-            yield from _parents(part, key, f"{nested}[]" if items else nested)
+            yield from _parents(part, key, value, f"{nested}[]" if items else nested)
 
 
-def _nearest_parents(owner: type[BaseModel] | None, whole: type[BaseModel], key: str) -> list[str]:
+def _nearest_parents(location: Location, whole: type[BaseModel]) -> list[str]:
     """Return the paths that accept a key: directly below its part, or else anywhere; empty if there are too
     many."""
-    beneath = [parent for parent in _parents(owner, key) if "." not in parent] if owner else []
-    parents = list(dict.fromkeys(beneath or _parents(whole, key)))
+    key, value = str(location.keys[-1]), location.value
+    own = _parents(location.owner, key, value) if location.owner else ()
+    beneath = [parent for parent in own if "." not in parent]
+    parents = list(dict.fromkeys(beneath or _parents(whole, key, value)))
     return parents if len(parents) <= _TOO_MANY else []
 
 
@@ -242,7 +256,7 @@ def unknown_key(location: Location, whole: type[BaseModel], known: tuple[str, ..
             _IGNORED,
             "Indent it at the level of owner.",
         )
-    parents = _nearest_parents(owner, whole, key)
+    parents = _nearest_parents(location, whole)
     if parents:
         names = [
             f"an item of {parent.removesuffix('[]')}" if parent.endswith("[]") else parent
@@ -252,7 +266,8 @@ def unknown_key(location: Location, whole: type[BaseModel], known: tuple[str, ..
         if len(parents) == 1 and parents[0].endswith("[]"):
             fix = f"Indent it under the item of {parents[0].removesuffix('[]')} that it belongs to."
         return Reading(f"There is no {key} here; it is a field of {' and of '.join(names)}.", _IGNORED, fix)
-    return Reading(f"There is no {key} here.", _IGNORED, f"Remove it, or write one of {', '.join(known)}.")
+    others = f"one of {', '.join(known)}" if len(known) > 1 else "".join(known)
+    return Reading(f"There is no {key} here.", _IGNORED, f"Remove it, or write {others}.")
 
 
 def _nearest(key: str, known: tuple[str, ...]) -> str:

@@ -20,7 +20,10 @@ GRANT = "azure-native:authorization:RoleAssignment"
 ROLES = (
     "/subscriptions/00000000-0000-0000-0000-000000000001/providers/Microsoft.Authorization/roleDefinitions"
 )
-SUBNET = "/subscriptions/s/resourceGroups/r/providers/Microsoft.Network/virtualNetworks/v/subnets/n"
+SUBNET = (
+    "/subscriptions/11111111-2222-3333-4444-555555555555/resourceGroups/r"
+    "/providers/Microsoft.Network/virtualNetworks/v/subnets/n"
+)
 TAGS = {"ebbtide-cluster": "train", "ebbtide-owner": "vision-team"}
 
 
@@ -390,7 +393,7 @@ def test_a_long_name_fits_the_host_name() -> None:
 
 def test_reserved_capacity_is_granted_where_it_is() -> None:
     """The identity may use the reservations of a resource group, once for all pools on them."""
-    group = "/subscriptions/s/resourceGroups/held"
+    group = "/subscriptions/11111111-2222-3333-4444-555555555555/resourceGroups/held"
     reservation = f"{group}/providers/Microsoft.Compute/capacityReservationGroups"
     pools = [
         {"name": name, "machine": "Standard_D8s_v5", "nodes": {"max": 2}, "capacity": capacity}
@@ -513,7 +516,10 @@ def test_the_server_is_the_one_that_aks_names() -> None:
 @pytest.mark.parametrize("keep", [True, False])
 def test_declared_keys_encrypt_buckets_and_registries(keep: bool) -> None:  # noqa: FBT001
     """An identity beside each may use the key before, and is kept where the data is kept."""
-    vault = "/subscriptions/s/resourceGroups/r/providers/Microsoft.KeyVault/vaults/ours"
+    vault = (
+        "/subscriptions/11111111-2222-3333-4444-555555555555/resourceGroups/r"
+        "/providers/Microsoft.KeyVault/vaults/ours"
+    )
     keys = {
         "buckets": "https://ours.vault.azure.net/keys/data",
         "registries": "https://ours.vault.azure.net/keys/images/0123",

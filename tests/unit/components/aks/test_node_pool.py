@@ -42,7 +42,10 @@ def alone(pool: Pool, **args: Any) -> Recording:
     return record(program, project="theirs", stack="dev")
 
 
-_GROUP = "/subscriptions/s/resourceGroups/r/providers/Microsoft.Compute/capacityReservationGroups/g"
+_GROUP = (
+    "/subscriptions/11111111-2222-3333-4444-555555555555/resourceGroups/r"
+    "/providers/Microsoft.Compute/capacityReservationGroups/g"
+)
 
 CAPACITIES: list[tuple[Any, dict[str, Any]]] = [
     ("on-demand", {}),

@@ -16,7 +16,10 @@ from tests.declarations import AKS, GKE
 from tests.synth import synth
 
 POOL = "azure-native:containerservice:AgentPool"
-SUBNET = "/subscriptions/s/resourceGroups/r/providers/Microsoft.Network/virtualNetworks/v/subnets/n"
+SUBNET = (
+    "/subscriptions/11111111-2222-3333-4444-555555555555/resourceGroups/r"
+    "/providers/Microsoft.Network/virtualNetworks/v/subnets/n"
+)
 
 
 def existing(**cloud: Any) -> dict[str, Any]:
