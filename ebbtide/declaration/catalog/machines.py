@@ -16,13 +16,11 @@ class CustomTypes:
     """Custom machine types of a series.
 
     Attributes:
-        vcpus: supported numbers of vCPUs.
-        memory_gib: minimum and maximum memory of a vCPU, GiB.
+        memory_gib: minimum and maximum memory by the supported numbers of vCPUs, GiB.
         extended: True if a name with `-ext` may have more memory.
     """
 
-    vcpus: frozenset[int]
-    memory_gib: tuple[float, float]
+    memory_gib: Mapping[int, tuple[float, float]]
     extended: bool
 
 
@@ -40,6 +38,7 @@ class MachineSeries:
         architecture: architecture of its processors, as in Kubernetes' label `kubernetes.io/arch`.
         custom: its custom machine types; None if it has none.
         huge_pages_1g: True if it supports huge pages of 1 GiB.
+        nested_virtualization: False if none of its machines supports nested virtualization.
     """
 
     name: str
@@ -51,6 +50,7 @@ class MachineSeries:
     architecture: str
     custom: CustomTypes | None
     huge_pages_1g: bool
+    nested_virtualization: bool
 
 
 AMD64: Final = "amd64"
@@ -94,7 +94,23 @@ def machine_series(machine: str) -> MachineSeries | None:
         architecture=row["architecture"] or AMD64,
         custom=_custom_types(row) if row["custom_vcpus"] else None,
         huge_pages_1g=row["huge_pages_1g"] == "yes",
+        nested_virtualization=row["nested"] != "no",
     )
+
+
+_TIER_1_VCPUS: Final = "30"
+"""Minimum of vCPUs for the egress tier TIER_1 in a series without a row (Compute Engine docs,
+configure-vm-with-high-bandwidth-configuration, 2023)."""
+
+
+def has_tier_1(machine: str, vcpus: int) -> bool:
+    """Return whether a machine type of Google Cloud supports the egress tier TIER_1: it has the vCPUs that
+    its series needs, and those that a variant needs (`48 lssd:288`)."""
+    cell = _series_rows(CloudKind.GKE).get(series_name(machine), {}).get("tier_1_vcpus")
+    first, *variants = (cell or _TIER_1_VCPUS).split()
+    limits = dict(variant.split(":") for variant in variants)
+    least = next((limit for suffix, limit in limits.items() if f"-{suffix}" in machine), first)
+    return least != "no" and vcpus >= int(least)
 
 
 def series_name(machine: str) -> str:
@@ -105,14 +121,21 @@ def series_name(machine: str) -> str:
 
 
 def _custom_types(row: Mapping[str, str]) -> CustomTypes:
-    """Read numbers of vCPUs such as `2 4 8 16-96/16`, and a range of memory such as `0.5-8`."""
+    """Read numbers of vCPUs such as `2 4 8 16-96/16`, and memory of a vCPU such as `0.5-8`, or of each number
+    of vCPUs such as `4:16-32`."""
     vcpus = set[int]()
     for part in row["custom_vcpus"].split():
         ends, _, step = part.partition("/")
         first, _, last = ends.partition("-")
         vcpus.update(range(int(first), int(last or first) + 1, int(step or 1)))
-    least, _, most = row["custom_gib_per_vcpu"].partition("-")
-    return CustomTypes(frozenset(vcpus), (float(least), float(most)), row["custom_extended"] == "yes")
+    ranges = {count: memory for count, _, memory in (it.rpartition(":") for it in row["custom_gib"].split())}
+
+    def limits(count: int) -> tuple[float, float]:
+        own = ranges.get(str(count))
+        least, most = map(float, (own or ranges[""]).split("-"))
+        return (least, most) if own else (least * count, most * count)
+
+    return CustomTypes({count: limits(count) for count in sorted(vcpus)}, row["custom_extended"] == "yes")
 
 
 def architecture(cloud: CloudKind, machine: str) -> str:

@@ -9,9 +9,9 @@ from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.declaration.model.rules.combinations import Combination, Condition, combinations
 from tests.unit.model.cases import base
 
+_LARGE = {"gke": "n2-standard-32", "aks": "Standard_D8as_v5"}
 _GPU = {"gke": "g2-standard-4", "aks": "Standard_NC4as_T4_v3"}
 _ARM = {"gke": "t2a-standard-4", "aks": "Standard_D8ps_v5"}
-_SERIES = {"n1": "n1-standard-8", "e2": "e2-standard-8", "h3": "h3-standard-88", "a4x": "a4x-highgpu-4g"}
 
 
 def _nested(path: str, value: Any) -> dict[str, Any]:
@@ -39,14 +39,20 @@ def _set(written: dict[str, Any], of: Condition, value: str, cloud: str) -> None
         case ("overrides", _, path):
             part = pool if of.is_of_pool else written["cloud"]
             _merged(part.setdefault("overrides", {}), _nested(path, _written(value)))
-        case ("series", _, _):
-            pool["machine"] = _SERIES.get(value, f"{value}-standard-8")
-        case ("vcpus", _, _):
-            pool["machine"] = "n2-standard-32" if int(value) >= 30 else "n2-standard-8"
+        case ("machine", _, _):
+            pool["machine"] = "n2-standard-32" if value == "supported" else "e2-standard-32"
         case ("architecture", _, _):
             pool["machine"] = {"arm64": _ARM[cloud]}.get(value, pool["machine"])
-        case ("accelerator" | "driver", _, _):
-            pool["machine"] = pool["machine"] if value == "none" else _GPU[cloud]
+        case ("accelerator", _, _) if value != "none":
+            pool["machine"] = _GPU[cloud]
+        case ("accelerator", _, _):
+            pass
+        case ("driver", _, _):
+            pool |= (
+                {"machine": _GPU[cloud], "accelerator": {"driver": value}}
+                if value == "none"
+                else {"machine": _GPU[cloud]}
+            )
         case ("zones", _, _):
             pool["zones"] = ["1"] if value == "yes" else []
         case ("tier", _, _):
@@ -61,6 +67,9 @@ _OTHERS = {
     "capacity": "on-demand",
     "driver": "default",
     "gvnic": "false",
+    "image": "ubuntu",
+    "machine.nestedVirtualization": "no",
+    "machine.tier1": "no",
     "tier": "free",
 }
 """Values that are never needed; for other options, none is set."""
@@ -69,7 +78,9 @@ _OTHERS = {
 def _faults(row: Combination, value: str | None) -> list[str]:
     """Return the problems that this rule reports of the row's option, with a value of the other option."""
     written = base(row.cloud.value)
-    _set(written, row.when, row.when.values[0] if row.when.values else "1", row.cloud.value)
+    written["pools"][1]["machine"] = _LARGE[row.cloud.value]
+    for condition in (*row.given, row.when):
+        _set(written, condition, condition.values[0] if condition.values else "1", row.cloud.value)
     if value is not None:
         _set(written, row.needs, value, row.cloud.value)
     try:
@@ -77,7 +88,14 @@ def _faults(row: Combination, value: str | None) -> list[str]:
     except DeclarationError as refused:
         problems = [fault.problem for fault in refused.faults if fault.rule == "options-in-combination"]
         return [
-            text for text in problems if text.startswith(row.when.name) and row.needs.name in text.split()
+            text
+            for text in problems
+            if text.startswith(row.when.name)
+            and (
+                "is not supported by" in text
+                if "supported" in row.needs.values
+                else row.needs.name in text.removesuffix(".").split()
+            )
         ]
     return []
 
@@ -86,23 +104,19 @@ def _values(row: Combination, *, accepted: bool) -> list[str | None]:
     needs = row.needs
     match needs.operator:
         case "!=":
-            return (
-                [_OTHERS.get(needs.field)]
-                if accepted
-                else [value for value in needs.values if value in _known(row)]
-            )
-        case ">=":
-            return [needs.values[0] if accepted else "1"]
+            return [_OTHERS.get(needs.field)] if accepted else [*needs.values]
+        case "=" if needs.values == ("unset",):
+            return [None if accepted else "1"]
         case "=":
-            return [*needs.values] if accepted else [_OTHERS.get(needs.field)]
+            return [*needs.values] if accepted else [_other(row)]
         case _:
             return ["1"] if accepted else [None]
 
 
-def _known(row: Combination) -> set[str]:
-    """Return the values that the declaration can have: of series, those with a machine of eight CPUs."""
-    series = {"e2", "n1", "n4", "n4d", "t2d", "n2d", "c2d", "t2a", "c4a", "h3"}
-    return series if row.needs.field == "series" else set(row.needs.values)
+def _other(row: Combination) -> str | None:
+    """Return a value that the row does not need."""
+    other = _OTHERS.get(row.needs.field)
+    return "azure-linux" if other in row.needs.values else other
 
 
 @pytest.mark.parametrize("row", combinations(), ids=lambda row: f"{row.when.name} {row.needs.name}")

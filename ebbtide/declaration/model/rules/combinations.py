@@ -1,7 +1,8 @@
 """Options that need another option, or exclude one: the rows of `catalog/data/combinations.csv`.
 
-A row's `when` is an option of a pool or of the cluster, alone for any value, or with `=` and its values. Its
-`needs` is the same, or has `!=` and the values that are excluded, or `>=` and a number.
+A row's `when` is an option of a pool or of the cluster, alone for any value, or with `=` and its values;
+several are joined by ` & `. Its `needs` is the same, or has `!=` and the values that are excluded. The value
+`unset` is none, and `supported` a feature of the machine.
 """
 
 import re
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
+from ebbtide.declaration.catalog.machines import Machine, has_tier_1, machine_series
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cluster import Cluster
@@ -18,7 +20,20 @@ from ebbtide.declaration.model.rules.rule import NO_CLUSTER, NO_POOL, PoolIn, cl
 from ebbtide.text import or_list
 from ebbtide.values.paths import value_at
 
-_CONDITION: Final = re.compile(r"(?P<path>(?P<of>pool|cloud)\.[\w.]+)((?P<operator>!=|>=|=)(?P<values>.+))?")
+_CONDITION: Final = re.compile(r"(?P<path>(?P<of>pool|cloud)\.[\w.]+)((?P<operator>!=|=)(?P<values>.+))?")
+_UNSET: Final = "unset"
+_SUPPORTED: Final = "supported"
+
+
+def _feature(has: Callable[[Machine], bool]) -> Callable[[PoolIn], Any]:
+    """Return the fact that a pool's machine supports a feature; otherwise it is the machine's name."""
+    return lambda pool: _SUPPORTED if pool.machine is None or has(pool.machine) else pool.machine.name
+
+
+def _nests(machine: Machine) -> bool:
+    series = machine_series(machine.name)
+    return (series is None or series.nested_virtualization) and not machine.name.endswith("-metal")
+
 
 _FACTS: Final[Mapping[str, Callable[[PoolIn], Any]]] = {
     "accelerator": lambda pool: pool.resolved.accelerator_type or "none",
@@ -28,8 +43,8 @@ _FACTS: Final[Mapping[str, Callable[[PoolIn], Any]]] = {
     "driver": lambda pool: pool.resolved.accelerator.driver if pool.resolved.accelerator else "none",
     "gvnic": lambda pool: pool.resolved.gvnic,
     "image": lambda pool: pool.resolved.image,
-    "series": lambda pool: pool.resolved.series.name if pool.resolved.series else None,
-    "vcpus": lambda pool: pool.machine.vcpus if pool.machine else None,
+    "machine.nestedVirtualization": _feature(_nests),
+    "machine.tier1": _feature(lambda machine: has_tier_1(machine.name, machine.vcpus)),
     "zones": lambda pool: "yes" if pool.pool.zones else None,
 }
 """Options of a pool, with their defaults, besides its overrides."""
@@ -41,7 +56,7 @@ class Condition:
 
     Attributes:
         path: `pool` or `cloud`, and the path of the option below it.
-        operator: `=`, `!=` or `>=`; empty for any value.
+        operator: `=` or `!=`; empty for any value.
         values: its values.
     """
 
@@ -78,10 +93,8 @@ class Condition:
         match self.operator:
             case "!=":
                 return fact not in self.values
-            case ">=":
-                return fact is None or int(fact) >= int(self.values[0])
             case "=":
-                return fact in self.values
+                return (fact or _UNSET) in self.values
             case _:
                 return fact is not None
 
@@ -90,8 +103,10 @@ class Condition:
         match self.operator:
             case "!=":
                 return f"is not possible with {self.name} {fact}"
-            case ">=":
-                return f"needs {self.name} of {self.values[0]} or more, and there are {fact}"
+            case "=" if self.values == (_UNSET,):
+                return f"cannot be combined with {self.name}"
+            case "=" if self.values == (_SUPPORTED,):
+                return f"is not supported by {fact}"
             case "=":
                 return f"needs {self.name} {or_list(self.values)}"
             case _:
@@ -100,10 +115,16 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """A row of the table."""
+    """A row of the table.
+
+    Attributes:
+        when: the option that messages name.
+        given: the other conditions for what it needs.
+    """
 
     cloud: CloudKind
     when: Condition
+    given: tuple[Condition, ...]
     needs: Condition
     fix: str
 
@@ -111,10 +132,12 @@ class Combination:
 @cache
 def combinations() -> tuple[Combination, ...]:
     """Return the rows of the table."""
-    return tuple(
-        Combination(CloudKind(row["cloud"]), _condition(row["when"]), _condition(row["needs"]), row["fix"])
-        for row in rows("combinations")
-    )
+    table: list[Combination] = []
+    for row in rows("combinations"):
+        when, *given = map(_condition, row["when"].split(" & "))
+        cloud = CloudKind(row["cloud"])
+        table.append(Combination(cloud, when, tuple(given), _condition(row["needs"]), row["fix"]))
+    return tuple(table)
 
 
 def _condition(text: str) -> Condition:
@@ -138,11 +161,13 @@ def _combined(cluster: Cluster) -> Iterator[Fault]:
 
 def _violated(row: Combination, cluster: Cluster, pool: PoolIn | None) -> Iterator[Fault]:
     when, needed = row.when.fact(cluster, pool), row.needs.fact(cluster, pool)
-    if not row.when.holds(when) or row.needs.holds(needed):
+    given = all(condition.holds(condition.fact(cluster, pool)) for condition in row.given)
+    if not row.when.holds(when) or not given or row.needs.holds(needed):
         return
+    others = "".join(f" with {it.name} {or_list(it.values)}" for it in row.given)
     yield Fault(
         pool.at(row.when.field) if pool else row.when.path,
-        f"{row.when.name}{f' {when}' if row.when.values else ''} {row.needs.needed(needed)}.",
+        f"{row.when.name}{f' {when}' if row.when.values else ''}{others} {row.needs.needed(needed)}.",
         NO_POOL if pool else NO_CLUSTER,
         row.fix,
     )

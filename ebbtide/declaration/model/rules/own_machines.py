@@ -110,12 +110,12 @@ def _is_of_its_series(pool: PoolIn) -> Iterator[Fault]:
 
 def _outside(machine: Machine, limits: CustomTypes) -> Iterator[tuple[str, str]]:
     """Yield what a series does not support, and what to write instead."""
-    if machine.vcpus not in limits.vcpus:
-        near = sorted(limits.vcpus, key=lambda count: abs(count - machine.vcpus))[:2]
+    if machine.vcpus not in limits.memory_gib:
+        near = sorted(limits.memory_gib, key=lambda count: abs(count - machine.vcpus))[:2]
         count = several(machine.vcpus, "vCPU")
         yield f"{count}, a number that its series does not support", f"Write {or_list(sorted(near))} vCPUs."
         return
-    least, most = (limit * machine.vcpus for limit in limits.memory_gib)
+    least, most = limits.memory_gib[machine.vcpus]
     is_extended = machine.name.endswith("-ext")
     if is_extended and not limits.extended:
         yield "extended memory, which its series does not support", "Remove -ext."
