@@ -215,11 +215,14 @@ def _implied(pool: ResolvedPool) -> list[str]:
     """Return the properties that the pool's other properties imply.
 
     Spot, flex-start and queued nodes use no reservation, and queued nodes are flex-start. A pool that another
-    tool created may not say so, and would be replaced when it is adopted.
+    tool created may not say so, and would be replaced when it is adopted; nor may it name the GPU driver,
+    which GKE's version then decides (GKE docs, gpus, 2026). A declared change of the driver is the
+    component's.
     """
     unreserved = isinstance(pool.capacity, Spot | FlexStart | Queued)
     implied = ["nodeConfig.reservationAffinity"] if unreserved else []
-    return [*implied, *(["nodeConfig.flexStart"] if isinstance(pool.capacity, Queued) else [])]
+    driver = ["nodeConfig.guestAccelerators[0].gpuDriverInstallationConfig"] if pool.has_gpus else []
+    return [*implied, *(["nodeConfig.flexStart"] if isinstance(pool.capacity, Queued) else []), *driver]
 
 
 def _autoscaling(pool: Pool) -> container.NodePoolAutoscalingArgsDict | None:

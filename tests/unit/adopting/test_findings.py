@@ -32,7 +32,9 @@ _TERRAFORM: Document = {
             "disk_size_gb": 100,
             "disk_type": "pd-balanced",
             "image_type": "COS_CONTAINERD",
-            "guest_accelerator": [],
+            "guest_accelerator": [
+                {"type": "nvidia-tesla-t4", "count": 1, "gpu_driver_installation_config": []}
+            ],
             "workload_metadata_config": [{"mode": ""}],
             "oauth_scopes": ["https://www.googleapis.com/auth/cloud-platform"],
         }
@@ -61,8 +63,8 @@ def _left(adoption: Adoption) -> dict[str, str]:
     return {part.name: part.reason for part in adoption.left_out}
 
 
-def test_a_pool_of_terraform_keeps_its_limits_and_its_identity() -> None:
-    """Zero is no maximum, and an empty mode is no mode."""
+def test_a_pool_of_terraform_keeps_its_limits_its_driver_and_its_identity() -> None:
+    """Zero is no maximum, an absent driver is none that replaces the pool, and an empty mode is no mode."""
     resource: Document = {
         "type": "google_container_node_pool",
         "mode": "managed",
