@@ -56,12 +56,14 @@ class Earlier:
         authors: authors of the commits since, in the project's directory.
         decides: False if the change under review is of the policy or the prices alone: as long as these are
             invalid for the unchanged stack, no change of them would be within the earlier ones.
+        invalid: why its policy or its prices are invalid: the default policy, or the prices around, are used.
     """
 
     policy: Policy
     own_prices: Prices | None = None
     authors: tuple[str, ...] = ()
     decides: bool = True
+    invalid: tuple[str, ...] = ()
 
     def prices(self) -> AbstractContextManager[None]:
         """Return a context with its prices."""
@@ -150,7 +152,7 @@ def check(
                 charged = charges(recording, clusters, pools)
         was = replace(stack, limits=earlier.policy.limits, charges=charged, deleted=())
         before, _ = _findings(was, earlier.policy, day)
-        loose = [*_loosened(earlier, settings)]
+        loose = [*_invalid(earlier), *_loosened(earlier, settings)]
         if earlier.decides:
             decisive.append(earlier.policy)
             findings = [*_stricter(before, findings)]
@@ -222,6 +224,13 @@ _REFUSED: Final = 3
 
 def _strictness(findings: Iterable[Finding]) -> int:
     return max((_REFUSED if item.is_refused else 1 if item.exception else 2 for item in findings), default=0)
+
+
+def _invalid(earlier: Earlier) -> Iterator[Finding]:
+    """Yield a finding for each part of the earlier rules that cannot be compared with, at any level."""
+    for problem in earlier.invalid:
+        message = f"{problem} What this change loosens there is unknown; the default decides in its place."
+        yield Finding(LOOSENED, Level.ADVISORY, WHOLE, message)
 
 
 def _loosened(earlier: Earlier, settings: Policy) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from ebbtide.analysis.policy.check import Earlier
-from ebbtide.analysis.policy.settings import PolicyError
+from ebbtide.analysis.policy.settings import Policy, PolicyError
 from ebbtide.analysis.preview.stack_config import StackFileError
 from ebbtide.analysis.preview.stack_files import StackFiles, read_stack, record_stack
 from ebbtide.analysis.reading import state
@@ -90,18 +90,25 @@ def baseline(files: StackFiles, against: str) -> Baseline:
 
 
 def _version(name: str, files: StackFiles, version: str) -> Baseline:
-    """Return the earlier version in a stack's files."""
+    """Return the earlier version in a stack's files. Invalid prices or an invalid policy do not decide: the
+    change that fixes them is reviewed, too."""
+    invalid: list[str] = []
+    policy, prices = Policy(), None
     try:
         with files.prices():
-            policy = files.policy().in_ci(os.environ)
-            return Baseline(name, record_stack(files), earlier=Earlier(policy, current_own_prices()))
+            prices = current_own_prices()
+    except PriceFileError as error:
+        invalid.append(f"{version}, the prices are invalid: {error}")
+    try:
+        policy = files.policy()
+    except PolicyError as error:
+        invalid.append(f"{version}, the policy is invalid: {error}")
+    earlier = Earlier(policy.in_ci(os.environ), prices, invalid=tuple(invalid))
+    try:
+        with earlier.prices():
+            return Baseline(name, record_stack(files), earlier=earlier)
     except ProgramError as error:
         raise BaselineError(f"{version}, the program cannot be recorded: {error}") from error
-    except PriceFileError as error:
-        raise BaselineError(f"{version}, the prices are invalid: {error}") from error
-    except PolicyError as error:
-        invalid = str(error)
-    raise BaselineError(f"{version}, the policy is invalid: {invalid}")  # without positions in a work tree
 
 
 def _at_ref(files: StackFiles, ref: str) -> Baseline:

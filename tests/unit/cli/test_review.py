@@ -174,7 +174,7 @@ def test_another_stack_file(project: Path, tmp_path: Path) -> None:
 
 def test_each_version_has_its_own_prices(project: Path) -> None:
     """A change of the prices alone changes the cost, per hour and month; a price file of the earlier version
-    that is invalid is named with the version."""
+    that is invalid is named with the version, and does not decide."""
     (project / "__main__.py").write_text(POOL)
     (project / "Pulumi.dev.yaml").write_text("config:\n  ebbtide:prices: prices.csv\n")
     row = "cloud,region,item,usd_per_hour_on_demand,as_of\ngke,us-central1,n2-standard-8,{},2026-11\n"
@@ -190,9 +190,11 @@ def test_each_version_has_its_own_prices(project: Path) -> None:
     for amount in (after["maximum"], before["maximum"], after["charges"][0]["maximum"]):
         assert amount["usd_per_month"] == pytest.approx(amount["usd"] * HOURS_PER_MONTH, abs=0.01)
     assert document["difference"]["changes"] == []
-    refusal = _refused(_review(project, "--against", "main~2"))
-    assert "At main~2, the prices are invalid" in refusal
-    assert "usd_per_hour_on_demand is a lot" in refusal
+    result = _review(project, "--against", "main~2", "--format", "json")
+    assert result.exit_code == 0
+    (finding,) = [item for item in json.loads(result.stdout)["findings"] if "invalid" in item["message"]]
+    assert finding["message"].startswith("At main~2, the prices are invalid: ")
+    assert "usd_per_hour_on_demand is a lot" in finding["message"]
 
 
 def test_a_lower_price_permits_nothing(project: Path) -> None:
@@ -336,7 +338,8 @@ def test_a_broken_mandatory_rule(project: Path) -> None:
 
 
 def test_a_change_cannot_remove_the_policy_that_refuses_it(project: Path) -> None:
-    """The policy at the ref decides, in another stack file too; an invalid one there is an error."""
+    """The policy at the ref decides, in another stack file too; if it is invalid there, the review says so,
+    and the change's own decides."""
     nodes = "import pulumi\nnodes = pulumi.Config().get_int('nodes')\n"
     (project / "__main__.py").write_text(nodes + POOL.replace("node_count=1", "node_count=nodes"))
     config = project / "Pulumi.dev.yaml"
@@ -351,7 +354,12 @@ def test_a_change_cannot_remove_the_policy_that_refuses_it(project: Path) -> Non
             assert result.exit_code == ("exceptions" in policy.replace("current-exceptions", ""))
             assert "The change loosens the policy: current-exceptions is " in " ".join(result.stdout.split())
     (project / "old.yaml").write_text(f"{DEV}  ebbtide:policy: {{levels: {{no-such: mandatory}}}}\n")
-    assert "the policy is invalid:" in _refused(_review(project, "--against", str(project / "old.yaml")))
+    for level, status in (("advisory", 0), ("mandatory", 1)):
+        broken = f"levels: {{current-exceptions: {level}}}, exceptions: [{exception}]"
+        config.write_text(f"{DEV}  shop:nodes: 2\n  ebbtide:policy: {{{broken}}}\n")
+        result = _review(project, "--against", str(project / "old.yaml"))
+        assert result.exit_code == status
+        assert "the policy is invalid: levels.no-such" in " ".join(result.stdout.split())
 
 
 def test_without_an_earlier_version(project: Path, tmp_path: Path) -> None:
