@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from ebbtide.operations.adopt import Adopted
+    from ebbtide.operations.adopting.adopt import Adopted
 
 
 def adopt(  # noqa: PLR0913 - all but the stack are options
@@ -110,7 +110,7 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
         _change_state(stack, config_file, cwd, undo=undo, yes=yes)
         return
     from ebbtide.analysis.preview.stack_files import project_path  # noqa: PLC0415
-    from ebbtide.operations.adopt import Request, find, prove, write_files  # noqa: PLC0415
+    from ebbtide.operations.adopting.adopt import Request, find, prove, write_files  # noqa: PLC0415
 
     request = Request(
         stack=stack_name(stack, None),
@@ -152,7 +152,7 @@ def _check_alone(others: "Mapping[str, object]", option: str) -> None:
     Raises:
         AdoptionError: some are given.
     """
-    from ebbtide.analysis.adopting.found import AdoptionError  # noqa: PLC0415
+    from ebbtide.operations.adopting.found import AdoptionError  # noqa: PLC0415
 
     if given := [name for name, value in others.items() if value]:
         raise AdoptionError(
@@ -164,9 +164,9 @@ def _check_alone(others: "Mapping[str, object]", option: str) -> None:
 def _change_state(stack: str | None, config_file: Path | None, cwd: Path, *, undo: bool, yes: bool) -> None:
     """Take the adopted resources into the state, or out of it."""
     from ebbtide.cli.up import confirmed  # noqa: PLC0415
-    from ebbtide.operations.adopted_resources import import_resources, remove_resources  # noqa: PLC0415
+    from ebbtide.operations.adopting.resources import import_resources, remove_resources  # noqa: PLC0415
     from ebbtide.operations.engine.backend import Backend  # noqa: PLC0415
-    from ebbtide.operations.up import Update  # noqa: PLC0415
+    from ebbtide.operations.update.up import Update  # noqa: PLC0415
 
     name = stack_name(stack, config_file)
     files = stack_files(name.rpartition("/")[2], config_file, cwd)
@@ -205,7 +205,7 @@ def show(adopted: "Adopted", output: "Console") -> None:
 
 
 def _sections(adopted: "Adopted") -> "Iterator[tuple[str, list[str]]]":
-    from ebbtide.analysis.adopting.adoption import LEFT, shown  # noqa: PLC0415
+    from ebbtide.operations.adopting.found import LEFT, shown  # noqa: PLC0415
     from ebbtide.values.paths import is_within  # noqa: PLC0415
 
     adoption = adopted.adoption

@@ -97,7 +97,7 @@ def _selected(cwd: Path) -> str:
 
 def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, choices: _Choices) -> int:
     from ebbtide.analysis.preview.stack_files import read_stack  # noqa: PLC0415
-    from ebbtide.operations import destroy as destroying  # noqa: PLC0415
+    from ebbtide.operations.ending import destroy as destroying  # noqa: PLC0415
     from ebbtide.operations.engine.backend import Backend  # noqa: PLC0415
 
     name = stack_name(stack, config_file) if stack or config_file else _selected(cwd)

@@ -26,7 +26,7 @@ def extend(
     before.
     """
     from ebbtide.cli.up import up  # noqa: PLC0415
-    from ebbtide.operations import extend as extending  # noqa: PLC0415
+    from ebbtide.operations.ending import expiry as extending  # noqa: PLC0415
     from ebbtide.operations.engine.backend import Backend  # noqa: PLC0415
     from ebbtide.values import clock  # noqa: PLC0415
     from ebbtide.values.clock import in_utc  # noqa: PLC0415

@@ -16,7 +16,7 @@ from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 
 if TYPE_CHECKING:
     from ebbtide.declaration.catalog.machine_offers import MachineOffer
-    from ebbtide.operations.adopt import Request
+    from ebbtide.operations.adopting.adopt import Request
 
 _T = TypeVar("_T")
 
@@ -90,7 +90,7 @@ def init(  # noqa: PLR0913 - an option for each answer
     --project or --subscription and --cluster, or from files with --from. Nothing in the cloud is changed.
     """
     if from_cluster or cluster or context or from_ or resource_group or pools_only:
-        from ebbtide.operations.adopt import Request  # noqa: PLC0415 - loads Pulumi
+        from ebbtide.operations.adopting.adopt import Request  # noqa: PLC0415 - loads Pulumi
 
         request = Request(
             stack="",

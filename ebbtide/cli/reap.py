@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from ebbtide.operations.reap import Reaping
+    from ebbtide.operations.ending.expiry import Reaping
 
 
 def _account(kind: str) -> Any:
@@ -66,7 +66,7 @@ def reap(
     from ebbtide.clients.clouds.interfaces import Account  # noqa: PLC0415
     from ebbtide.declaration.cloud_kind import CloudKind  # noqa: PLC0415
     from ebbtide.declaration.project.source import project_directory  # noqa: PLC0415
-    from ebbtide.operations import reap as reaping  # noqa: PLC0415
+    from ebbtide.operations.ending import expiry as reaping  # noqa: PLC0415
     from ebbtide.operations.engine.backend import Backend  # noqa: PLC0415
     from ebbtide.values import clock  # noqa: PLC0415
 

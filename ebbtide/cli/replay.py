@@ -119,7 +119,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
 
 def _start_time(text: str) -> datetime:
     """Parse the time of a trace's first submission, in UTC unless it has an offset."""
-    from ebbtide.operations.replays import ReplayError  # noqa: PLC0415
+    from ebbtide.operations.traces.clusters import ReplayError  # noqa: PLC0415
 
     try:
         moment = datetime.fromisoformat(text)
@@ -138,7 +138,7 @@ def _clusters(files: "StackFiles", against: str | None, config_file: Path | None
     """
     from ebbtide.analysis.preview.stack_files import record_stack  # noqa: PLC0415 - loads Pulumi
     from ebbtide.analysis.review.baseline import BaselineError, baseline  # noqa: PLC0415
-    from ebbtide.operations.replays import recorded_cluster  # noqa: PLC0415
+    from ebbtide.operations.traces.clusters import recorded_cluster  # noqa: PLC0415
 
     after = recorded_cluster(config_file.name if config_file else files.stack, record_stack(files))
     if not against:

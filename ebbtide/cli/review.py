@@ -110,7 +110,7 @@ def _replayed(path: Path, stack: str, after: "Recording", before: "Baseline | No
         require("replay")
     except ModuleNotFoundError as error:
         return ReplaySummary.failed(str(path), advice(error, "replay") or str(error))
-    from ebbtide.operations.replays import recorded_cluster  # noqa: PLC0415
+    from ebbtide.operations.traces.clusters import recorded_cluster  # noqa: PLC0415
     from kueue_replay import Replay, program  # noqa: PLC0415
     from kueue_replay.replays import TimeLimitError  # noqa: PLC0415
     from kueue_replay.trace import read_trace  # noqa: PLC0415

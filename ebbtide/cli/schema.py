@@ -34,8 +34,8 @@ _SCHEMAS: Final = {
     SchemaOf.REVIEW: ("ebbtide.analysis.review.report", "AnyReview"),
     SchemaOf.STATUS: ("ebbtide.operations.status_report", "Status"),
     SchemaOf.DRIFT: ("ebbtide.analysis.drift.report", "Drift"),
-    SchemaOf.ADOPT: ("ebbtide.analysis.adopting.report", "AdoptionReport"),
-    SchemaOf.REAP: ("ebbtide.operations.reap", "Reaping"),
+    SchemaOf.ADOPT: ("ebbtide.operations.adopting.report", "AdoptionReport"),
+    SchemaOf.REAP: ("ebbtide.operations.ending.expiry", "Reaping"),
     SchemaOf.ERRORS: ("ebbtide.declaration.project.diagnostics", "Report"),
 }
 """Module of each schema, and its function or the type of the document."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ebbtide.analysis.preview.stack_files import StackFiles
     from ebbtide.analysis.recording.recording import Recording
-    from ebbtide.operations.up import Update
+    from ebbtide.operations.update.up import Update
 
 
 def up(
@@ -88,12 +88,13 @@ def _updated(
     drift_check: bool,
     verbose: bool,
 ) -> int:
-    from ebbtide.operations import access, drift, pool_replacement  # noqa: PLC0415
+    from ebbtide.operations import access, drift  # noqa: PLC0415
     from ebbtide.operations.engine import state  # noqa: PLC0415
     from ebbtide.operations.engine.backend import Backend  # noqa: PLC0415
     from ebbtide.operations.leftovers.stack import existing_refusals, lost_state_refusals  # noqa: PLC0415
-    from ebbtide.operations.plan import plan_of  # noqa: PLC0415
-    from ebbtide.operations.up import Update  # noqa: PLC0415
+    from ebbtide.operations.update import pool_replacement  # noqa: PLC0415
+    from ebbtide.operations.update.plan import plan_of  # noqa: PLC0415
+    from ebbtide.operations.update.up import Update  # noqa: PLC0415
 
     name = stack_name(stack, config_file)
     given_command().begin(name)
@@ -141,13 +142,13 @@ def _adoption_refusals(
     update: "Update", recording: "Recording", deployment: "Mapping[str, Any]"
 ) -> "tuple[str, ...]":
     """Print what the engine would update of adopted resources, and return why it must not."""
-    from ebbtide.operations import adopted_resources  # noqa: PLC0415
+    from ebbtide.operations.adopting import resources  # noqa: PLC0415
 
-    held = adopted_resources.held(recording, deployment, update.stack.completed())
+    held = resources.held(recording, deployment, update.stack.completed())
     if not held:
         return ()
     update.log("Preview of the adopted resources by the engine:")
-    checked = adopted_resources.check(update, recording, held)
+    checked = resources.check(update, recording, held)
     for line in checked.updates or ("nothing is updated",):
         update.log(f"  {line}")
     return checked.refusals

@@ -9,7 +9,7 @@ from ebbtide.analysis.drift.report import Drift, UnownedResource
 from ebbtide.analysis.preview.stack_files import StackFiles, record_stack
 from ebbtide.analysis.recording.recording import urn_name
 from ebbtide.clients.clouds.interfaces import CloudApiError
-from ebbtide.operations import access, pool_replacement
+from ebbtide.operations import access
 from ebbtide.operations.engine import state
 from ebbtide.operations.engine.failures import OperationError, explanation
 from ebbtide.operations.engine.stack import Stack
@@ -20,6 +20,7 @@ from ebbtide.operations.leftovers.cloud import (
     unowned_objects,
     unowned_pools,
 )
+from ebbtide.operations.update import pool_replacement
 from ebbtide.operations.work import take_snapshot, work
 from ebbtide.text import and_list, several
 from ebbtide.values.given_command import given_command

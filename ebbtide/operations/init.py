@@ -25,7 +25,7 @@ from ebbtide.errors import EbbtideError
 from ebbtide.text import and_list, did_you_mean, or_list, requirements
 
 if TYPE_CHECKING:
-    from ebbtide.operations.adopt import Adopted, Request
+    from ebbtide.operations.adopting.adopt import Adopted, Request
 
 STACK: Final = "dev"
 """The stack of the template, whose workflows and tests name it."""
@@ -243,7 +243,7 @@ def adopted_project(
             has every fault.
         CloudApiError: the cloud rejects the request or does not answer.
     """
-    from ebbtide.operations import adopt  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.operations.adopting import adopt  # noqa: PLC0415 - loads Pulumi
 
     problems = [f"{option}: the existing cluster has its own. Omit the option." for option in superfluous]
     problems += _wrong_urls(backend, secrets_provider)

@@ -13,9 +13,9 @@ from typing import Any, Final, TypeAlias
 
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import Object, condition, part
-from ebbtide.operations import replays
 from ebbtide.operations.ledger import Line, Record, find_record
 from ebbtide.operations.status import read_controller
+from ebbtide.operations.traces import clusters
 from ebbtide.operations.traces.existing import ExistingWork, PodRequests, read_existing
 from ebbtide.operations.traces.history import pod_seconds, pods_at_once
 from ebbtide.placement import Profile
@@ -464,7 +464,7 @@ def present_cluster(profile: Profile, present: Present) -> dict[str, Any]:
     return {
         "name": profile.cluster,
         "pools": [
-            replays.profiled_pool(pool)
+            clusters.profiled_pool(pool)
             | {
                 "cloud": "aks" if profile.cloud == "aks" else "gke",
                 "region": profile.location,

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from ebbtide.analysis.preview.stack_files import read_stack, record_stack
-from ebbtide.operations.replays import recorded_cluster
+from ebbtide.operations.traces.clusters import recorded_cluster
 from ebbtide_rehearsal.tools.find import ensure
 from ebbtide_rehearsal.tools.progress import narration
 from kueue_replay.cloud_model import Cloud, CloudModel

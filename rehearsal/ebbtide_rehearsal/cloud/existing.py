@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, assert_never
 
-from ebbtide.analysis.adopting.found import Found
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import part
 from ebbtide.declaration.catalog.versions import PINS
@@ -19,6 +18,7 @@ from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.faults import DeclarationError
+from ebbtide.operations.adopting.found import Found
 from ebbtide.placement.kueue_settings import Installation, frameworks, uncounted
 from ebbtide.values.kueue_api import CONFIGURATION
 from ebbtide_rehearsal.cloud.azure.seeding import seed_cluster as seed_aks

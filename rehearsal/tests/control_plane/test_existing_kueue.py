@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ebbtide.analysis.adopting import sources
 from ebbtide.clients.kubernetes import Api
+from ebbtide.operations.adopting import sources
 from ebbtide.placement.kueue_settings import CONFIG_KEY, Installation
 from ebbtide.values.kueue_api import API_PATH
 from ebbtide_rehearsal.cloud.existing import NAMESPACE, RELEASE

@@ -14,7 +14,7 @@ from components.addons.kueue import NAMESPACE, values
 from ebbtide.analysis.preview.stack_files import read_stack, record_stack
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model.declare import declare
-from ebbtide.operations.replays import recorded_cluster
+from ebbtide.operations.traces.clusters import recorded_cluster
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.work.jobs import job

@@ -11,7 +11,7 @@ from ebbtide.autoscaler.nodes import NodePool
 from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import declare
-from ebbtide.operations.replays import recorded_cluster
+from ebbtide.operations.traces.clusters import recorded_cluster
 from ebbtide.placement.derive import profile
 from ebbtide.work.jobs import job
 from ebbtide_rehearsal.cloud.pools import register

@@ -9,8 +9,8 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from ebbtide.analysis.adopting import sources
-from ebbtide.operations.adopted_resources import ALLOWED
+from ebbtide.operations.adopting import sources
+from ebbtide.operations.adopting.resources import ALLOWED
 from ebbtide_rehearsal.cloud import existing
 from rehearsal.tests.engine.sites import Site, site_on
 from rehearsal.tests.engine.terminal import Terminal

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from ebbtide.clients.clouds import azure_inventory, google_inventory
-from ebbtide.operations.destroy import DestroyOutcome, Options, destroy
+from ebbtide.operations.ending.destroy import DestroyOutcome, Options, destroy
 from ebbtide.operations.engine.stack import Stack as Opened
 from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
 from ebbtide_rehearsal.cloud.gcp.provider import Gcp

@@ -7,10 +7,10 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from ebbtide.analysis.adopting import google
 from ebbtide.analysis.recording.values import Plain, leaves
 from ebbtide.cli.entry_point import app
 from ebbtide.clients.clouds.connect import gke_clusters
+from ebbtide.operations.adopting import google
 from ebbtide_rehearsal.cloud.gcp.seeding import seed_found
 from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault
 from rehearsal.tests.control_planes import FakeControlPlanes

@@ -11,11 +11,10 @@ from typing import Any, Final
 
 import pytest
 
-from ebbtide.analysis.adopting import google
-from ebbtide.analysis.adopting.adoption import Adoption
-from ebbtide.analysis.adopting.found import Found
 from ebbtide.analysis.recording.recording import Resource
 from ebbtide.analysis.recording.values import revealed
+from ebbtide.operations.adopting import google
+from ebbtide.operations.adopting.found import Adoption, Found
 from ebbtide.values.paths import path_keys
 from ebbtide_rehearsal.cloud import existing
 from ebbtide_rehearsal.cloud.azure.provider import AzureProvider

@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from ebbtide.analysis.adopting import azure, azurerm, sources, terraform
-from ebbtide.analysis.adopting.adoption import LEFT, Adoption
-from ebbtide.analysis.adopting.found import AdoptionError, Found, merged
-from ebbtide.analysis.adopting.inputs import fitted
-from ebbtide.analysis.adopting.proof import adopt
 from ebbtide.analysis.reading.aks import AGENT_POOL, CLUSTER
 from ebbtide.analysis.recording.recording import Recording
+from ebbtide.operations.adopting import azure, azurerm, sources, terraform
+from ebbtide.operations.adopting.found import LEFT, Adoption, AdoptionError, Found, merged
+from ebbtide.operations.adopting.inputs import fitted
+from ebbtide.operations.adopting.proof import adopt
 from tests.declarations import Declaration, declarations
 from tests.synth import synth
 from tests.unit.adopting import aks_shapes as shapes

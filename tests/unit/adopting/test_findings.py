@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from ebbtide.analysis.adopting import google, kueue, sources, terraform
-from ebbtide.analysis.adopting.adoption import Adoption
-from ebbtide.analysis.adopting.found import AdoptionError, Found
-from ebbtide.analysis.adopting.proof import adopt
 from ebbtide.declaration.model.declare import declare
+from ebbtide.operations.adopting import google, kueue, sources, terraform
+from ebbtide.operations.adopting.found import Adoption, AdoptionError, Found
+from ebbtide.operations.adopting.proof import adopt
 from tests.synth import synth
 from tests.unit.adopting import aks_shapes
 from tests.unit.adopting import test_aks as on_azure

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from ebbtide.analysis.adopting import google, sources, terraform
-from ebbtide.analysis.adopting.adoption import LEFT, Adoption
-from ebbtide.analysis.adopting.found import AdoptionError
-from ebbtide.analysis.adopting.proof import adopt
 from ebbtide.analysis.reading import gke
 from ebbtide.declaration.model.declare import declare
+from ebbtide.operations.adopting import google, sources, terraform
+from ebbtide.operations.adopting.found import LEFT, Adoption, AdoptionError
+from ebbtide.operations.adopting.proof import adopt
 from tests.synth import synth
 from tests.unit.adopting.gke_shapes import Document, cluster, pool, queued_gpus
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
-from ebbtide.analysis.adopting import google
-from ebbtide.analysis.adopting.adoption import LEFT, OVERRIDDEN, Adoption
-from ebbtide.analysis.adopting.proof import name_of
 from ebbtide.analysis.providers.property_path import plain_path
 from ebbtide.analysis.recording.values import masked
 from ebbtide.analysis.review.difference import compare
+from ebbtide.operations.adopting import google
+from ebbtide.operations.adopting.found import LEFT, OVERRIDDEN, Adoption
+from ebbtide.operations.adopting.proof import name_of
 from tests.unit.adopting.gke_shapes import SHAPES, Document, cluster, merged, pool
 from tests.unit.adopting.test_gke import WORKLOAD_IDENTITY, adopted
 from tests.unit.adopting.test_nothing_is_skipped import unlisted

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from ebbtide.analysis.adopting.found import AdoptionError
-from ebbtide.analysis.adopting.kueue import AdoptedQueues, adopt_queues, adopted_objects, read
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import declare
+from ebbtide.operations.adopting.found import AdoptionError
+from ebbtide.operations.adopting.kueue import AdoptedQueues, adopt_queues, adopted_objects, read
 from ebbtide.placement.queue_objects import fallback_objects, layers
 from ebbtide.placement.queueing import queueing
 from tests.declarations import GKE, Declaration, changed

@@ -6,10 +6,9 @@ from typing import Any, Final, cast
 
 import pytest
 
-from ebbtide.analysis.adopting import azure, google, terraform
-from ebbtide.analysis.adopting.adoption import Adoption
-from ebbtide.analysis.adopting.found import AdoptionError, Found
 from ebbtide.analysis.recording.values import leaves
+from ebbtide.operations.adopting import azure, google, terraform
+from ebbtide.operations.adopting.found import Adoption, AdoptionError, Found
 from ebbtide.values.paths import Key
 from tests.unit.adopting import aks_shapes
 from tests.unit.adopting.gke_shapes import SHAPES, Document

@@ -6,9 +6,6 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 from pydantic.alias_generators import to_snake
 
-from ebbtide.analysis.adopting import google, terraform
-from ebbtide.analysis.adopting.found import Found
-from ebbtide.analysis.adopting.proof import adopt
 from ebbtide.analysis.reading.gke import CLUSTER, NODE_POOL
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.difference import compare
@@ -24,6 +21,9 @@ from ebbtide.declaration.providers.schema import (
     properties_of,
     word,
 )
+from ebbtide.operations.adopting import google, terraform
+from ebbtide.operations.adopting.found import Found
+from ebbtide.operations.adopting.proof import adopt
 from tests.declarations import Declaration, declarations
 from tests.synth import synth
 

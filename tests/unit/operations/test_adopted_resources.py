@@ -18,11 +18,11 @@ from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.difference import compare
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.project.adopt_file import AdoptedResource, write_adopt_file
-from ebbtide.operations.adopted_resources import check, held, remove_resources, restorations
+from ebbtide.operations.adopting.resources import check, held, remove_resources, restorations
 from ebbtide.operations.engine.events import Step
 from ebbtide.operations.engine.stack import Preview, Stack
-from ebbtide.operations.plan import Done, done_since
-from ebbtide.operations.up import Update
+from ebbtide.operations.update.plan import Done, done_since
+from ebbtide.operations.update.up import Update
 from tests.declarations import GKE, changed
 from tests.synth import synth
 from tests.unit.operations.world import QUEUES, STACK, World, resource

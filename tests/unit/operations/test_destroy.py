@@ -9,7 +9,7 @@ from rich.console import Console
 
 from ebbtide.clients.clouds.interfaces import ClusterIdentity
 from ebbtide.operations import inspection
-from ebbtide.operations.destroy import Options, destroy
+from ebbtide.operations.ending.destroy import Options, destroy
 from ebbtide.operations.engine import state
 from ebbtide.operations.engine.stack import Stack
 from ebbtide.operations.engine.state import DeletedClusters

@@ -10,8 +10,9 @@ from rich.console import Console
 
 from ebbtide.clients.clouds.interfaces import Account, CloudApiError, Contents, StoredData
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide.operations import destroy, inspection
+from ebbtide.operations import inspection
 from ebbtide.operations.access import Clouds
+from ebbtide.operations.ending import destroy
 from ebbtide.operations.engine.events import Step, narration
 from ebbtide.operations.inspection import Inspection, Volume, inspect, remaining_volumes
 from ebbtide.operations.leftovers.users import UserObject

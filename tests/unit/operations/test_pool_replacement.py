@@ -9,8 +9,8 @@ import pytest
 
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.clients.kubernetes import Api, ApiError
-from ebbtide.operations import pool_replacement
-from ebbtide.operations.pool_replacement import REQUEUED, SINCE, DrainedPool
+from ebbtide.operations.update import pool_replacement
+from ebbtide.operations.update.pool_replacement import REQUEUED, SINCE, DrainedPool
 from ebbtide.values import clock
 
 _PARENTS = {

@@ -12,12 +12,11 @@ from ebbtide.analysis.policy.settings import Level, Limits, Policy
 from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.interfaces import Account, CloudResource
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide.operations import reap
+from ebbtide.operations.ending import expiry
+from ebbtide.operations.ending.expiry import ReapOutcome, check_clock, check_policy, expired, extension
 from ebbtide.operations.engine.backend import Backend
 from ebbtide.operations.engine.failures import OperationError
-from ebbtide.operations.extend import check_policy, extension
 from ebbtide.operations.leftovers.cloud import idle_cost
-from ebbtide.operations.reap import ReapOutcome, check_clock, expired
 from ebbtide.values import clock
 from tests.unit.operations.objects import STATE
 from tests.unit.policy.stacks_in_memory import GKE, resource, system_pool
@@ -133,7 +132,7 @@ def test_a_label_that_cannot_be_read_never_expires(label: str, monkeypatch: pyte
     """Nothing is deleted because its label was changed by hand."""
     inventory = _Inventory(odd=label, old="2026-11-22t19-59z", new="2026-11-22t20-01z")
     _serve(inventory, monkeypatch)
-    ((group,), notes) = reap.find_unmanaged(
+    ((group,), notes) = expiry.find_unmanaged(
         cast("Backend", _States()), [Account(CloudKind.GKE, "acme")], _NOW
     )
     assert ([item.name for item in group.resources], notes) == (["old"], [])
@@ -152,7 +151,7 @@ def test_resources_of_a_known_cluster_are_not_unknown(monkeypatch: pytest.Monkey
     _serve(inventory, monkeypatch)
     cluster = {"urn": "urn:pulumi:dev::e::t::c", "type": "t", "id": "train"}
     states = _States(dev={"version": 3, "deployment": {"resources": [cluster]}})
-    ((group,), _) = reap.find_unmanaged(cast("Backend", states), [Account(CloudKind.GKE, "acme")], _NOW)
+    ((group,), _) = expiry.find_unmanaged(cast("Backend", states), [Account(CloudKind.GKE, "acme")], _NOW)
     assert [item.name for item in group.resources] == ["node pool"]
 
 
@@ -173,7 +172,7 @@ def test_resources_in_a_known_resource_group_are_not_unknown(monkeypatch: pytest
     component = {"urn": "urn:pulumi:dev::e::t::c", "type": "t"}
     group = {"urn": "urn:pulumi:dev::e::t::g", "type": "t", "id": f"{root}/ml"}
     states = _States(dev={"version": 3, "deployment": {"resources": [component, group]}})
-    ((unmanaged,), _) = reap.find_unmanaged(cast("Backend", states), [Account(CloudKind.AKS, "S")], _NOW)
+    ((unmanaged,), _) = expiry.find_unmanaged(cast("Backend", states), [Account(CloudKind.AKS, "S")], _NOW)
     assert [item.id for item in unmanaged.resources] == [item.id for item in listed[1:]]
 
 
@@ -183,11 +182,11 @@ def test_a_stack_that_became_permanent_stays(monkeypatch: pytest.MonkeyPatch) ->
     def destroy(_stack: Any, options: Any, _console: Any) -> None:
         options.check(STATE)
 
-    monkeypatch.setattr(reap, "destroy", destroy)
-    monkeypatch.setattr(reap, "check_clock", lambda: None)
+    monkeypatch.setattr(expiry, "destroy", destroy)
+    monkeypatch.setattr(expiry, "check_clock", lambda: None)
     states = _States(dev=_exported("train", "2026-11-22T08:00Z"))
     backend = cast("Backend", states)
-    (stack,) = reap.reap(backend, expired(backend, _NOW), [], _NOW, Console(file=StringIO())).stacks
+    (stack,) = expiry.reap(backend, expired(backend, _NOW), [], _NOW, Console(file=StringIO())).stacks
     assert (stack.outcome, stack.error) == (
         ReapOutcome.EXTENDED,
         "Nothing was changed: stack dev no longer expires.",
@@ -199,10 +198,10 @@ def test_an_expiry_is_read_again_before_each_deletion(monkeypatch: pytest.Monkey
     inventory = _Inventory(old="2026-11-22t19-59z", extended="2026-11-22t19-59z")
     _serve(inventory, monkeypatch)
     monkeypatch.setattr(clock, "now", lambda: _NOW)
-    ((group,), _) = reap.find_unmanaged(cast("Backend", _States()), [Account(CloudKind.GKE, "acme")], _NOW)
+    ((group,), _) = expiry.find_unmanaged(cast("Backend", _States()), [Account(CloudKind.GKE, "acme")], _NOW)
     lines: list[str] = []
     outcomes = {
-        item.name: error for item, error in reap.delete_unmanaged(group, lines.append, deletes_data=True)
+        item.name: error for item, error in expiry.delete_unmanaged(group, lines.append, deletes_data=True)
     }
     assert (outcomes, inventory.deleted) == ({"old": "", "extended": None}, ["old"])
     assert lines[1] == "address extended is kept: it has been extended, or is gone."

@@ -21,7 +21,7 @@ from ebbtide.operations.engine.state import ObjectReference
 from ebbtide.operations.ledger import Report, Sum
 from ebbtide.operations.status import QueueObjects, StatusSource, kueue_differences, status
 from ebbtide.operations.status_report import GpuStatus, Status, UnusedGpus, tables
-from ebbtide.operations.up import Update
+from ebbtide.operations.update.up import Update
 from ebbtide.operations.work import Snapshot
 from ebbtide.text import command_line
 from tests.contract.flips import GKE_EXISTING

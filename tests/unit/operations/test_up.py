@@ -15,10 +15,11 @@ from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.report import ChangeReport, DifferenceReport, FieldChangeReport
 from ebbtide.clients.kubernetes import JSON, Api
-from ebbtide.operations import access, up
+from ebbtide.operations import access
 from ebbtide.operations.engine.stack import Stack
 from ebbtide.operations.leftovers.stack import existing_elsewhere, existing_refusals
-from ebbtide.operations.plan import Done, Plan, done_since, evicted_pools
+from ebbtide.operations.update import up
+from ebbtide.operations.update.plan import Done, Plan, done_since, evicted_pools
 from ebbtide.placement import Profile
 from ebbtide.placement.profile import PRIORITIES
 from ebbtide.values.kueue_api import API_VERSION

@@ -22,12 +22,14 @@ from ebbtide.clients.kubernetes import JSON, JSON_PATCH, MERGE_PATCH, Api, ApiEr
 from ebbtide.clients.kubernetes.objects import part, text
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model import expiry
-from ebbtide.operations import access, adopt, pool_replacement, up
+from ebbtide.operations import access
 from ebbtide.operations.access import Clouds
+from ebbtide.operations.adopting import adopt
 from ebbtide.operations.engine.backend import Backend
 from ebbtide.operations.engine.events import Step, unwatched
 from ebbtide.operations.engine.stack import Preview
 from ebbtide.operations.engine.state import TENANT, State, read
+from ebbtide.operations.update import pool_replacement, up
 from ebbtide.placement import Profile
 from tests.unit.operations.objects import PROFILE, Object, made, node, pod
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ebbtide.analysis.adopting.found import Found
 from ebbtide.analysis.reading.facts import Inputs
+from ebbtide.operations.adopting.found import Found
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.kinds import CLUSTER, GROUP, IDENTITY, NETWORK, SUBNET, WORKSPACE
 from ebbtide_rehearsal.cloud.azure.provider import AzureProvider

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, replace
 
-from ebbtide.analysis.adopting.found import Found
 from ebbtide.analysis.providers.property_path import with_defaults
 from ebbtide.analysis.recording.values import Plain
 from ebbtide.declaration.catalog.clouds import region_of
+from ebbtide.operations.adopting.found import Found
 from ebbtide_rehearsal.cloud.gcp.provider import Gcp
 from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, NETWORK, SUBNETWORK
 from ebbtide_rehearsal.cloud.provider import Call, Clusters, Properties

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, Final, cast
 
-from ebbtide.analysis.adopting.inputs import moved
 from ebbtide.autoscaler.nodes import NodePool
 from ebbtide.clients.kubernetes.objects import part, parts
 from ebbtide.declaration.catalog.clouds import is_gke_zone
+from ebbtide.operations.adopting.inputs import moved
 from ebbtide_rehearsal.cloud.gcp.clusters import location_of
 from ebbtide_rehearsal.cloud.gcp.request import CLOUD, NODE_POOL
 from ebbtide_rehearsal.cloud.pools import pools, register

@@ -9,13 +9,6 @@ from typing import Any, Final, cast
 
 import yaml
 
-from ebbtide.analysis.adopting import azure, google, sources
-from ebbtide.analysis.adopting.adoption import Adoption
-from ebbtide.analysis.adopting.found import AdoptionError, Found, merged
-from ebbtide.analysis.adopting.kueue import AdoptedQueues, adopt_queues, adopted_objects
-from ebbtide.analysis.adopting.kueue_objects import COMMAND, COMPUTE_CLASS_VERSION
-from ebbtide.analysis.adopting.proof import adopt
-from ebbtide.analysis.adopting.report import AdoptionReport, report
 from ebbtide.analysis.device_plugins import DAEMON_SETS, of_others
 from ebbtide.analysis.policy.check import check, policy_of
 from ebbtide.analysis.policy.settings import KEY, Level
@@ -36,6 +29,12 @@ from ebbtide.declaration.project.adopt_file import (
     write_adopt_file,
 )
 from ebbtide.declaration.project.source import DECLARATION, stack_file
+from ebbtide.operations.adopting import azure, google, sources
+from ebbtide.operations.adopting.found import Adoption, AdoptionError, Found, merged
+from ebbtide.operations.adopting.kueue import AdoptedQueues, adopt_queues, adopted_objects
+from ebbtide.operations.adopting.kueue_objects import COMMAND, COMPUTE_CLASS_VERSION
+from ebbtide.operations.adopting.proof import adopt
+from ebbtide.operations.adopting.report import AdoptionReport, report
 from ebbtide.text import and_list, did_you_mean, or_list
 from ebbtide.values.kueue_api import API_VERSION, GROUP
 

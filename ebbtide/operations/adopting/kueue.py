@@ -7,17 +7,6 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import chain, count
 from typing import Any, Final
 
-from ebbtide.analysis.adopting.found import AdoptionError, Found, LeftOut
-from ebbtide.analysis.adopting.kueue_objects import (
-    AKS_PREFIX,
-    ObjectDifference,
-    compare_objects,
-    content,
-    kueue_objects,
-    left_objects,
-    specs,
-)
-from ebbtide.analysis.adopting.kueue_quotas import Amounts, FlavorPools, flavor_pools
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
@@ -25,6 +14,19 @@ from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.faults import DeclarationError
+from ebbtide.operations.adopting.found import AdoptionError, Found, LeftOut
+from ebbtide.operations.adopting.kueue_objects import (
+    AKS_PREFIX,
+    Amounts,
+    FlavorPools,
+    ObjectDifference,
+    compare_objects,
+    content,
+    flavor_pools,
+    kueue_objects,
+    left_objects,
+    specs,
+)
 from ebbtide.placement.queue_objects import fallback_objects, layers
 from ebbtide.placement.queueing import Order, cohort_name, queueing
 from ebbtide.text import and_list

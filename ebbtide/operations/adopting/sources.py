@@ -5,11 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from ebbtide.analysis.adopting import azure, google, kueue, terraform
-from ebbtide.analysis.adopting.found import AdoptionError, Found, FoundResource, LeftOut, merged
 from ebbtide.analysis.device_plugins import daemon_sets_of
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.errors import EbbtideError
+from ebbtide.operations.adopting import azure, google, kueue, terraform
+from ebbtide.operations.adopting.found import AdoptionError, Found, FoundResource, LeftOut, merged
 from ebbtide.text import did_you_mean, or_list
 from ebbtide.values.user_files import LARGEST_GENERATED, UserFileError, parse_json, read_text
 

@@ -26,7 +26,7 @@ from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import parts, text
 from ebbtide.declaration.project import yaml_file
-from ebbtide.operations import access, inspection, pool_replacement
+from ebbtide.operations import access, inspection
 from ebbtide.operations.engine import state
 from ebbtide.operations.engine.events import WORDS, Step, narration
 from ebbtide.operations.engine.failures import OperationError, explanation, unlocking
@@ -34,10 +34,11 @@ from ebbtide.operations.engine.interrupts import deferred_interrupts
 from ebbtide.operations.engine.stack import Stack
 from ebbtide.operations.engine.state import record, with_record
 from ebbtide.operations.leftovers import users
-from ebbtide.operations.plan import NOTHING, Done, Plan, done_since
-from ebbtide.operations.pool_replacement import StatePool
 from ebbtide.operations.status import never_admitted
 from ebbtide.operations.status_report import never_message
+from ebbtide.operations.update import pool_replacement
+from ebbtide.operations.update.plan import NOTHING, Done, Plan, done_since
+from ebbtide.operations.update.pool_replacement import StatePool
 from ebbtide.operations.work import drain_and_report, take_snapshot, work
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.placement.profile_sources import OUTPUT

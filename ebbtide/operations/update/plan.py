@@ -18,8 +18,9 @@ from ebbtide.analysis.review.report import DifferenceReport, Review
 from ebbtide.analysis.review.summary import action_counts
 from ebbtide.clients.clouds.interfaces import StoredData
 from ebbtide.clients.kubernetes.objects import parts
-from ebbtide.operations import inspection, pool_replacement
+from ebbtide.operations import inspection
 from ebbtide.operations.engine.state import CLUSTERS
+from ebbtide.operations.update import pool_replacement
 from ebbtide.text import several
 from ebbtide.values import durations
 

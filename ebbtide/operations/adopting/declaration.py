@@ -9,7 +9,6 @@ from typing import Any, Final, assert_never, cast
 
 from pydantic import BaseModel
 
-from ebbtide.analysis.adopting.found import FoundResource
 from ebbtide.analysis.reading import aks, gke
 from ebbtide.analysis.reading.facts import Inputs, RecordedPool
 from ebbtide.analysis.recording.values import Plain
@@ -21,6 +20,7 @@ from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.resolved_pool import resolve
 from ebbtide.declaration.model.site import Site
+from ebbtide.operations.adopting.found import FoundResource
 from ebbtide.values import durations
 
 Fields = dict[str, Any]

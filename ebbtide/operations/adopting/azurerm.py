@@ -10,11 +10,11 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final, cast
 
-from ebbtide.analysis.adopting.azure import ID, SHOW, UNREAD, found_in
-from ebbtide.analysis.adopting.found import AdoptionError, Found, LeftOut
-from ebbtide.analysis.adopting.inputs import fitted, moved
 from ebbtide.analysis.reading.aks import CLUSTER
 from ebbtide.analysis.reading.facts import Inputs
+from ebbtide.operations.adopting.azure import ID, SHOW, UNREAD, found_in
+from ebbtide.operations.adopting.found import AdoptionError, Found, LeftOut
+from ebbtide.operations.adopting.inputs import fitted, moved
 
 TYPES: Final = ("azurerm_kubernetes_cluster", "azurerm_kubernetes_cluster_node_pool")
 """Terraform's types of clusters and pools."""
@@ -41,7 +41,7 @@ def terraform_names(resource: str) -> dict[str, str | None]:
     Args:
         resource: `cluster` or `pool`.
     """
-    text = (resources.files("ebbtide.analysis.adopting") / "tables" / "azurerm.csv").read_text()
+    text = (resources.files("ebbtide.operations.adopting") / "tables" / "azurerm.csv").read_text()
     rows = (row for row in csv.DictReader(text.splitlines()) if row["resource"] == resource)
     return {row["attribute"]: row["input"] or None for row in rows}
 

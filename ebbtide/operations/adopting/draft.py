@@ -5,11 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from ebbtide.analysis.adopting import azure
-from ebbtide.analysis.adopting import declaration as writer
-from ebbtide.analysis.adopting.declaration import Fields
-from ebbtide.analysis.adopting.found import Found, FoundResource, LeftOut
-from ebbtide.analysis.adopting.kueue_objects import COMMAND
 from ebbtide.analysis.reading.facts import RecordedPool
 from ebbtide.declaration.catalog.machines import spelled
 from ebbtide.declaration.cloud_kind import CloudKind
@@ -19,6 +14,11 @@ from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import Role
 from ebbtide.declaration.model.resolved_pool import NO_ADDONS
 from ebbtide.declaration.model.rules import overridable as override_rules
+from ebbtide.operations.adopting import azure
+from ebbtide.operations.adopting import declaration as writer
+from ebbtide.operations.adopting.declaration import Fields
+from ebbtide.operations.adopting.found import Found, FoundResource, LeftOut
+from ebbtide.operations.adopting.kueue_objects import COMMAND
 from ebbtide.values.paths import path_keys, path_text, value_at
 
 

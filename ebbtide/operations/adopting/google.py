@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
-from ebbtide.analysis.adopting.found import AdoptionError, Found, FoundResource, LeftOut
-from ebbtide.analysis.adopting.inputs import fitted, moved, removed, without_secrets
 from ebbtide.analysis.providers.property_path import replaced
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.reading.gke import CLUSTER, NODE_POOL
@@ -19,6 +17,8 @@ from ebbtide.analysis.recording.values import Plain
 from ebbtide.declaration.catalog.clouds import is_gke_zone
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cloud import DAYS
+from ebbtide.operations.adopting.found import AdoptionError, Found, FoundResource, LeftOut
+from ebbtide.operations.adopting.inputs import fitted, moved, removed, without_secrets
 
 _LINK: Final = re.compile(
     r"https://[^/]*container[^/]*/v1[a-z0-9]*/"

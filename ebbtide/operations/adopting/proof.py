@@ -9,21 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from ebbtide.analysis.adopting import azure
-from ebbtide.analysis.adopting import declaration as writer
-from ebbtide.analysis.adopting.adoption import (
-    DECLARED,
-    LEFT,
-    OVERRIDDEN,
-    Adoption,
-    FieldRow,
-    Status,
-    UpdateRow,
-    shown,
-)
-from ebbtide.analysis.adopting.declaration import Fields
-from ebbtide.analysis.adopting.draft import Draft, draft_of, found_zones, keep_with_owner, without_faults
-from ebbtide.analysis.adopting.found import CLUSTERS, POOLS, AdoptionError, Found, FoundResource, LeftOut
 from ebbtide.analysis.providers.changes import FieldChange, is_fixed, recreates_nodes
 from ebbtide.analysis.providers.property_path import plain_path
 from ebbtide.analysis.reading import aks, gke
@@ -37,6 +22,26 @@ from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.declaration.model.pool import field_by_input
 from ebbtide.declaration.model.rules import overridable as override_rules
 from ebbtide.declaration.providers.constraints import constraints_of
+from ebbtide.operations.adopting import azure
+from ebbtide.operations.adopting import declaration as writer
+from ebbtide.operations.adopting.declaration import Fields
+from ebbtide.operations.adopting.draft import Draft, draft_of, found_zones, keep_with_owner, without_faults
+from ebbtide.operations.adopting.found import (
+    CLUSTERS,
+    DECLARED,
+    LEFT,
+    OVERRIDDEN,
+    POOLS,
+    Adoption,
+    AdoptionError,
+    FieldRow,
+    Found,
+    FoundResource,
+    LeftOut,
+    Status,
+    UpdateRow,
+    shown,
+)
 from ebbtide.values.paths import ancestors, is_within, path_keys
 
 Record = Callable[[Fields], Recording]

@@ -1,12 +1,12 @@
 """The document of `ebbtide adopt --format json`."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, Final, Literal
 
-from ebbtide.analysis.adopting.adoption import Adoption, Status
-from ebbtide.analysis.adopting.found import LeftOut
-from ebbtide.analysis.adopting.kueue import AdoptedQueues
 from ebbtide.analysis.recording.values import masked
+from ebbtide.operations.adopting.found import Adoption, LeftOut, Status
+from ebbtide.operations.adopting.kueue import AdoptedQueues
 from ebbtide.values.documents import DocumentPart
 
 VERSION: Final = "ebbtide.dev/adopt/v1"
@@ -130,38 +130,15 @@ def report(
         cluster=cluster,
         place=place,
         fields=tuple(
-            ReadField(
-                resource=row.resource,
-                path=row.path,
-                value=masked(row.value, row.path),
-                status=row.status,
-                reason=row.reason,
-            )
-            for row in adoption.fields
+            ReadField(**{**asdict(row), "value": masked(row.value, row.path)}) for row in adoption.fields
         ),
         updates=tuple(
-            FirstUpdate(
-                resource=row.resource,
-                path=row.path,
-                old=masked(row.old, row.path),
-                new=masked(row.new, row.path),
-                recreates=row.recreates,
-                reason=row.reason,
-            )
+            FirstUpdate(**{**asdict(row), "old": masked(row.old, row.path), "new": masked(row.new, row.path)})
             for row in adoption.updates
         ),
         created=tuple(ResourceName(type=token, name=name) for token, name in adoption.created),
-        left_out=tuple(NotAdopted(name=part.name, reason=part.reason) for part in left),
-        queues=tuple(
-            QueueDifference(
-                name=item.name,
-                path=item.path,
-                found=item.found,
-                declared=item.declared,
-                reason=item.reason,
-            )
-            for item in (queues.differences if queues else ())
-        ),
+        left_out=tuple(NotAdopted(**asdict(part)) for part in left),
+        queues=tuple(QueueDifference(**asdict(item)) for item in (queues.differences if queues else ())),
         output_only=adoption.output_only,
         **other,
     )

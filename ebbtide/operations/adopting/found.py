@@ -1,4 +1,5 @@
-"""Resources of an existing cluster, as inputs of the types that Ebbtide's components create.
+"""Resources of an existing cluster, as inputs of the types that Ebbtide's components create, and a proved
+adoption of them.
 
 A module for each cloud (`google`, `azure`) converts the cloud's own documents, and has two functions:
 
@@ -8,12 +9,14 @@ A module for each cloud (`google`, `azure`) converts the cloud's own documents, 
 - `cloud_fields(found)` returns the declaration's `cloud` for the whole cluster, in the declaration's names.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from ebbtide.analysis.reading import aks, gke
-from ebbtide.analysis.recording.values import Plain
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.analysis.recording.values import Plain, masked
 from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.errors import EbbtideError
 
@@ -126,3 +129,92 @@ def merged(documents: Iterable[Found]) -> Found:
             left_out=(*whole.left_out, *found.left_out),
         )
     return whole
+
+
+Status: TypeAlias = Literal["declared", "overridden", "left"]
+DECLARED: Final = "declared"
+OVERRIDDEN: Final = "overridden"
+LEFT: Final = "left"
+_TOTAL: Final = "total"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldRow:
+    """A field that was read.
+
+    Attributes:
+        resource: name of its cluster or pool.
+        path: path in the provider's inputs.
+        value: the found value.
+        status: `declared`, `overridden` or `left`.
+        reason: why it is left; empty otherwise.
+    """
+
+    resource: str
+    path: str
+    value: Plain
+    status: Status
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateRow:
+    """An input that the first update changes.
+
+    Attributes:
+        resource: name of its cluster or pool.
+        path: path in the provider's inputs.
+        old: the found value; None if there is none.
+        new: the declared value; None if there is none.
+        recreates: whether the change recreates nodes, and evicts their pods.
+        reason: why the found value does not stay; empty if Ebbtide always sets its own.
+    """
+
+    resource: str
+    path: str
+    old: Plain
+    new: Plain
+    recreates: bool = False
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adoption:
+    """A proved adoption.
+
+    Attributes:
+        declaration: the object under `ebbtide:cluster`.
+        fields: every field that was read.
+        updates: inputs that the first update changes in place.
+        created: resources that the first update creates, as type and name.
+        left_out: parts that are not adopted.
+        resources: type, logical name and import id of each adopted resource.
+        output_only: number of attributes that are not inputs, by resource.
+        before: the found resources that are adopted, as a recording.
+        recording: the program's recording with the declaration.
+    """
+
+    declaration: dict[str, Any]
+    fields: tuple[FieldRow, ...]
+    updates: tuple[UpdateRow, ...]
+    created: tuple[tuple[str, str], ...]
+    left_out: tuple[LeftOut, ...]
+    resources: tuple[Mapping[str, str], ...]
+    output_only: Mapping[str, int]
+    before: Recording
+    recording: Recording
+
+    def counts(self) -> dict[str, tuple[int, int, int, int]]:
+        """Return the numbers of fields that were read, declared, overridden and left, by resource, and their
+        sums under `total`."""
+        names = [*dict.fromkeys(row.resource for row in self.fields), _TOTAL]
+        return {name: self._counts(name) for name in names}
+
+    def _counts(self, name: str) -> tuple[int, int, int, int]:
+        own = [row.status for row in self.fields if name in (row.resource, _TOTAL)]
+        return len(own), own.count(DECLARED), own.count(OVERRIDDEN), own.count(LEFT)
+
+
+def shown(value: Plain) -> str:
+    """Return a value for display, in one line."""
+    return "nothing" if value is None else json.dumps(masked(value), ensure_ascii=False, default=str)

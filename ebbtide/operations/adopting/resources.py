@@ -16,7 +16,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, cast
 
-from ebbtide.analysis.adopting.kueue_objects import compare_objects, content
 from ebbtide.analysis.preview.words import type_words
 from ebbtide.analysis.providers.changes import recreates_nodes
 from ebbtide.analysis.recording.recording import Recording, Resource, urn_name
@@ -30,15 +29,17 @@ from ebbtide.declaration.project.adopt_file import (
     read_adopt_file,
 )
 from ebbtide.declaration.project.source import DECLARATION, NAMESPACE
-from ebbtide.operations import access, pool_replacement
+from ebbtide.operations import access
+from ebbtide.operations.adopting.kueue_objects import compare_objects, content
 from ebbtide.operations.engine.events import Step
 from ebbtide.operations.engine.failures import OperationError, explanation, unlocking
 from ebbtide.operations.engine.stack import Preview
 from ebbtide.operations.engine.state import AKS_CLUSTER, record, with_record
 from ebbtide.operations.leftovers import stack
 from ebbtide.operations.leftovers.cloud import Others
-from ebbtide.operations.plan import is_later, listed
-from ebbtide.operations.up import Update, with_setting
+from ebbtide.operations.update import pool_replacement
+from ebbtide.operations.update.plan import is_later, listed
+from ebbtide.operations.update.up import Update, with_setting
 from ebbtide.text import several
 from ebbtide.values.given_command import given_command
 from ebbtide.values.kueue_api import object_path

@@ -1,0 +1,1 @@
+"""The end of a stack: its destroy, and its lifetime."""
