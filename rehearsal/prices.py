@@ -153,7 +153,10 @@ def main(arguments: list[str]) -> int:
     """Bring the table up to date, and print what changed; return the exit status."""
     argparse.ArgumentParser(prog="python -m rehearsal.prices", description=__doc__).parse_args(arguments)
     table = rows("prices")
-    new = {**dict(google(_read)), **dict(azure(price_source(CloudKind.AKS)))}
+    # A machine type without a row costs an unknown amount: the table has those that are common.
+    priced = {(row["cloud"], row["item"]) for row in table}
+    lists = (google(_read), azure(price_source(CloudKind.AKS)))
+    new = {key: price for prices in lists for key, price in prices if (key[0], key[2]) in priced}
     changes = list(merged(table, new))
     TABLE.write_text(text([row for _, row in changes]), encoding="utf-8")
     sys.stdout.write(report(changes))

@@ -16,9 +16,9 @@ _TABLES = {
         "gke,n5d-standard-2,2,8,,0,,n5d,no",
         "gke,n5d-standard-4,4,16,,0,,n5d,no",
         "gke,n5d-standard-8,8,32,,0,,n5d,no",
-        "gke,a4x-maxgpu-4g-metal,144,960,nvidia-gb300,4,279,a4x-max,no",
-        "aks,Standard_D4as_v7,4,16,,0,,Dasv7,no",
-        "aks,Standard_D4als_v7,4,8,,0,,Dalsv7,no",
+        "gke,a4x-maxgpu-8g-metal,144,960,nvidia-gb400,4,279,a4x-max8,no",
+        "aks,Standard_D4as_v9,4,16,,0,,Dasv9,no",
+        "aks,Standard_D4als_v9,4,8,,0,,Dalsv9,no",
         "aks,Standard_ND128isr_NDR_GB200_v6,128,900,nvidia-gb200,4,192,ND_GB200_v6,no",
     ),
     "attachable": (
@@ -32,11 +32,11 @@ _TABLES = {
         "gke,us-central1,n5d-standard-2,0.06,0.04,,",
         "gke,us-central1,n5d-standard-4,0.12,0.08,,",
         "gke,us-central1,n5d-standard-8,0.24,0.16,,",
-        "gke,us-central1,a4x-maxgpu-4g-metal,60,,,",
+        "gke,us-central1,a4x-maxgpu-8g-metal,60,,,",
         "gke,us-central1,gpu:nvidia-tesla-t9,0.5,0.2,,",
-        "aks,westeurope,Standard_D4as_v7,0.2,0.05,,",
-        "aks,eastus,Standard_D4als_v7,0.15,0.04,,",
-        "aks,westeurope,Standard_D4als_v7,0.16,0.04,,",
+        "aks,westeurope,Standard_D4as_v9,0.2,0.05,,",
+        "aks,eastus,Standard_D4als_v9,0.15,0.04,,",
+        "aks,westeurope,Standard_D4als_v9,0.16,0.04,,",
         "aks,eastus,Standard_ND128isr_NDR_GB200_v6,48,,,",
     ),
     "boot_disks": (
@@ -46,7 +46,7 @@ _TABLES = {
     "quotas": (
         "cloud,family,accelerator,on_demand,spot",
         "gke,n5d,,N5D_CPUS,N5D_CPUS",
-        "aks,Dasv7,,standardDasv7Family,lowPriorityCores",
+        "aks,Dasv9,,standardDasv9Family,lowPriorityCores",
     ),
 }
 _NOTE = {"as_of": "2026-11", "source": "made up"}

@@ -33,7 +33,7 @@ def test_rows_break_no_test() -> None:
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
 
 
-@pytest.mark.parametrize("name", ["n5d-standard-2", "a4x-maxgpu-4g-metal"])
+@pytest.mark.parametrize("name", ["n5d-standard-2", "a4x-maxgpu-8g-metal"])
 def test_the_rows_are_there(name: str) -> None:
     """The plugin reaches the catalog: a machine type that only it has is found."""
     code = (

@@ -1,5 +1,6 @@
 """Disks: types of boot disks, ephemeral disks of AKS, and local SSDs of Google Cloud's machine types."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -52,30 +53,17 @@ def premium_disk(size_gib: int) -> str | None:
     return next((item for item, gib in _PREMIUM.items() if gib >= size_gib), None)
 
 
-_NO_TEMPORARY_DISK = frozenset(
-    (
-        "Dasv5",
-        "Dasv6",
-        "Dpsv6",
-        "Dsv4",
-        "Dsv5",
-        "Dsv6",
-        "Easv5",
-        "Easv6",
-        "Epsv6",
-        "Esv4",
-        "Esv5",
-        "Esv6",
-        "Fasv6",
-    )
+_NO_TEMPORARY_DISK: Final = re.compile(
+    r"Standard_(B\d+\w*_v2|FX\d+(-\d+)?[a-ce-z]*_v2|(?![DE]\d+(-\d+)?as?_v4)[DEF]C?\d+(-\d+)?[a-ce-z]*_v[4-9])"
 )
-"""Azure families without a temporary disk and without `d` in their names (Azure docs,
-azure-vms-no-temp-disk, 2026)."""
+"""VM sizes of Azure without a temporary disk: since the fourth version those without the feature `d`, but for
+Dav4 and Eav4, and the newer burstable sizes (azure-compute-docs azure-vms-no-temp-disk and
+vm-naming-conventions, 2026)."""
 
 
-def has_temporary_disk(family: str) -> bool:
-    """Return whether Azure machines of a family have a temporary disk; true for an unknown family."""
-    return family not in _NO_TEMPORARY_DISK
+def has_temporary_disk(machine_type: str) -> bool:
+    """Return whether a VM size of Azure has a temporary disk; true if unknown."""
+    return _NO_TEMPORARY_DISK.fullmatch(machine_type) is None
 
 
 LARGEST_EPHEMERAL_GIB = 2040
@@ -89,13 +77,19 @@ def _ephemeral() -> dict[str, int]:
 
 def ephemeral_gib(machine_type: str) -> int | None:
     """Return the maximum size of an AKS machine's ephemeral OS disk, GiB: the size of its cache, or without
-    a cache of its temporary disk; 0 for none, None if unknown."""
-    partitions = _ephemeral().get(machine_type)
-    return None if partitions is None else min(partitions, LARGEST_EPHEMERAL_GIB)
+    a cache of its temporary disk; 0 for none, None if unknown.
+
+    A size with fewer vCPUs (`E4-2ds_v5`) has the disk of the whole one. Sizes since the fifth version have no
+    cache (azure-aks-docs concepts-storage.md, 2026).
+    """
+    partitions = _ephemeral().get(re.sub(r"-\d+", "", machine_type))
+    if partitions is not None:
+        return min(partitions, LARGEST_EPHEMERAL_GIB)
+    return None if has_temporary_disk(machine_type) or machine_type.endswith("_v4") else 0
 
 
 LOCAL_SSD_GIB = 375
-"""Size of one disk, GiB (Compute Engine docs, local-ssd, 2026). Disks of the Z3 and Z4D series are larger."""
+"""Size of one disk on most machine types, GiB (Compute Engine docs, local-ssd, 2026)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +99,12 @@ class LocalSsds:
     Attributes:
         counts: supported numbers of disks; empty without local SSDs.
         fixed: True if the machine type always has the same number.
+        gib: size of one disk, GiB.
     """
 
     counts: tuple[int, ...]
     fixed: bool
+    gib: int
 
     @property
     def own(self) -> int | None:
@@ -119,7 +115,11 @@ class LocalSsds:
 @cache
 def _table() -> dict[str, LocalSsds]:
     return {
-        row["machine_type"]: LocalSsds(tuple(map(int, row["counts"].split())), row["attached"] == "fixed")
+        row["machine_type"]: LocalSsds(
+            tuple(map(int, row["counts"].split())),
+            row["attached"] == "fixed",
+            int(row["gib"] or LOCAL_SSD_GIB),
+        )
         for row in rows("local_ssds")
     }
 

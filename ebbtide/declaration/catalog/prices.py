@@ -13,7 +13,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from ebbtide.declaration.catalog.disks import LOCAL_SSD_GIB, disk_items, local_ssds
+from ebbtide.declaration.catalog.disks import disk_items, local_ssds
 from ebbtide.declaration.catalog.locations import Locations
 from ebbtide.declaration.catalog.machines import find_machine
 from ebbtide.declaration.catalog.tables import lines, number, rows
@@ -442,7 +442,7 @@ def components(item: str) -> dict[Skus, float]:
         quantities |= {
             f"core:{machine.family}": _SHARED_CORE.get(item, float(machine.vcpus)),
             f"ram:{machine.family}": machine.memory_gib,
-            "local-ssd": float((ssds.own or 0) * LOCAL_SSD_GIB) if ssds else 0.0,
+            "local-ssd": float((ssds.own or 0) * ssds.gib) if ssds else 0.0,
         }
     if any(count and name not in _skus() for name, count in quantities.items()):
         return {}

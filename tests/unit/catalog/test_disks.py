@@ -87,3 +87,18 @@ def test_a_machine_boots_from_disks_of_its_series(machine: str) -> None:
         ]
         assert bool(refused) == (kind not in types)
         assert all(fix.lower().endswith(f"omit it for {types[0]}.") for fix in refused)
+
+
+def test_local_ssds_have_the_size_of_their_series() -> None:
+    """Local SSDs of Z3, A4X and bare metal have 3,000 GiB, all others 375."""
+    sizes = {
+        machine: known.gib
+        for machine in (
+            "z3-highmem-14-standardlssd",
+            "a4x-highgpu-4g",
+            "c4-highmem-288-lssd-metal",
+            "c3-standard-8-lssd",
+        )
+        if (known := disks.local_ssds(machine)) and known.counts
+    }
+    assert [*sizes.values()] == [3000, 3000, 3000, 375]

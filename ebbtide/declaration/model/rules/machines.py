@@ -403,7 +403,7 @@ def _temporary(pool: PoolIn) -> Iterator[Fault]:
     machine = pool.machine
     if pool.pool.disk.kubelet_disk_type != "Temporary" or machine is None:
         return
-    if not has_temporary_disk(machine.family):
+    if not has_temporary_disk(machine.name):
         yield Fault(
             pool.at("disk.kubeletDiskType"),
             f"{machine.name} has no temporary disk.",

@@ -15,7 +15,7 @@ from ebbtide.analysis.reading.gke import read_pool
 from ebbtide.autoscaler.nodes import NodePool
 from ebbtide.declaration.catalog.accelerators import is_tpu, one_host_topology, resource_name
 from ebbtide.declaration.catalog.clouds import region_of
-from ebbtide.declaration.catalog.disks import LOCAL_SSD_GIB
+from ebbtide.declaration.catalog.disks import LOCAL_SSD_GIB, local_ssds
 from ebbtide.declaration.catalog.machines import ARCHITECTURE, ARM64, Machine, architecture
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import CapacityKind
@@ -202,7 +202,8 @@ def ephemeral_gib(pool: RecordedPool) -> int:
     threshold and the system's reservation (GKE docs, plan-node-sizes, 2026)."""
     config = pool.ephemeral_storage_local_ssd_config
     if config is not None and config.local_ssd_count:
-        size = float(config.local_ssd_count * LOCAL_SSD_GIB)
+        known = local_ssds(pool.machine.type) if pool.machine else None
+        size = float(config.local_ssd_count * (known.gib if known else LOCAL_SSD_GIB))
         system = float(_SYSTEM_OF_SSDS.get(config.local_ssd_count, 100))
     else:
         size = float(pool.disk.size_gib or 0)
