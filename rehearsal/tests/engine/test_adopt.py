@@ -12,7 +12,7 @@ from ebbtide_rehearsal.cloud import existing
 from ebbtide_rehearsal.cloud.gcp.request import CLUSTER
 from ebbtide_rehearsal.cloud.rest import azure, google_clusters
 from ebbtide_rehearsal.cloud.store import Store
-from rehearsal.tests.engine.sites import Site, as_of_others, site_on
+from rehearsal.tests.engine.sites import Site, as_of_others, kill, site_on, until
 from rehearsal.tests.unit.rest_clouds import rest_clouds
 from tests.declarations import Declaration, pool
 
@@ -50,7 +50,8 @@ def _planned(site: Site) -> dict[str, list[str]]:
 
 
 def _adopted(site: Site) -> Declaration:
-    """Adopt a cluster, without a change by the import and in place by the update; return its declaration."""
+    """Adopt a cluster by an import that changes nothing, killed once, and an update in place; return its
+    declaration."""
     assert site.up()[0] == 0
     count = as_of_others(site)
     declared = site.declared() | {"owner": "research-team"}
@@ -59,8 +60,11 @@ def _adopted(site: Site) -> Declaration:
 
     status, out = site.run("preview", confirmed=False)
     assert (status, f"{count} to adopt" in out) == (0, True), out
+    process = site.start("adopt", "--into-state")
+    until(process, "adopted: ")
+    kill(process)
     status, out = site.run("adopt", "--into-state")
-    assert (status, out.count("adopted: ")) == (0, count), out
+    assert (status, sum("importID" in item for item in site.state())) == (0, count), out
     assert _cloud(site) == before
     assert "adopt" not in site.declared()
     planned = _planned(site)

@@ -150,7 +150,7 @@ def test_a_reaper_may_be_killed_at_every_step(
     assert ends["killed"]
 
 
-@_on("gke")
+@_on()  # test_adopt.py kills one
 def test_an_adoption_may_be_killed_at_every_step(
     site: Site, stride: int, request: pytest.FixtureRequest
 ) -> None:
