@@ -307,6 +307,36 @@ class ImmutableInputs:
         return hooks(f"{self.cloud}:fixed-pool-inputs", before_update=refuse)
 
 
+def refusing_fixed(token: str) -> pulumi.ResourceHookBinding:
+    """Return the update hook of a resource whose inputs are in part fixed while it is in use; those of a
+    cluster's pools are the pools'."""
+    constraints = constraints_of(token)
+    fixed = sorted(path for path in constraints.fixed if not is_within(path, "agentPoolProfiles"))
+
+    def effective(inputs: Mapping[str, Any] | None, path: str) -> list[Any]:
+        value = _at(inputs or {}, path.split("."))
+        items = _items(value) if isinstance(value, list) else [value]
+        return [item or constraints.fills.get(path) or None for item in items]
+
+    def refuse(args: pulumi.ResourceHookArgs) -> None:
+        changes = [
+            str(ImmutableChange(ImmutableInput(path, ""), old, new))
+            for path in fixed
+            for old, new in zip(
+                *(effective(it, path) for it in (args.old_inputs, args.new_inputs)), strict=False
+            )
+            if _differ(old, new)
+        ]
+        if changes:
+            raise ImmutableInputError(
+                f"{token.rpartition(':')[2]} {args.name}: {'; '.join(changes)} cannot change while it is in "
+                "use, and the cloud refuses the update. Revert the change, or create another cluster beside "
+                "this one."
+            )
+
+    return hooks(f"{token}:fixed-inputs", before_update=refuse)
+
+
 def hooks(name: str, **callbacks: Callable[[pulumi.ResourceHookArgs], None]) -> pulumi.ResourceHookBinding:
     """Return the hooks of a name for all resources of a program, which run in previews too.
 

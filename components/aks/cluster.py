@@ -19,6 +19,7 @@ from ebbtide.placement.derive import mounts_buckets
 
 from ..cluster import Labels, exec_kubeconfig, of_pool
 from ..inputs import overridden, overridden_item, without_none
+from ..node_pools import refusing_fixed
 from .identity import AKS_RBAC_CLUSTER_ADMIN, for_anyone, role_definition
 from .ignored_changes import fingerprint, ignored_while
 from .node_pool import POOLS, pool_inputs
@@ -140,6 +141,7 @@ class Cluster(pulumi.ComponentResource):
                 protect=not declaration.is_ephemeral,
                 depends_on=args.depends_on,
                 transforms=[ignored_while(current)],
+                hooks=refusing_fixed(_TYPE),
             ),
         )
         self.deployed_inputs = pulumi.Output.all(self.resource.id, current).apply(lambda both: both[1])

@@ -9,6 +9,7 @@ from ebbtide.declaration.model.cloud import AksNetwork
 from ebbtide.declaration.model.physical_names import VIRTUAL_NETWORK, fitting
 
 from ..cluster import Labels
+from ..node_pools import refusing_fixed
 
 _SUBNET = "nodes"
 
@@ -77,5 +78,5 @@ def _own(name: str, args: NetworkArgs, parent: Network) -> "network.Subnet":
         address_prefix=args.network.nodes,
         default_outbound_access=False,
         service_endpoints=[{"service": "Microsoft.Storage"}] if args.storage else None,
-        opts=pulumi.ResourceOptions(parent=parent),
+        opts=pulumi.ResourceOptions(parent=parent, hooks=refusing_fixed("azure-native:network:Subnet")),
     )

@@ -8,6 +8,8 @@ from pulumi_gcp import compute
 from ebbtide.declaration.model.cloud import GkeNetwork
 from ebbtide.declaration.model.physical_names import ROUTER_NAT, fitting
 
+from ..node_pools import refusing_fixed
+
 PODS_RANGE = "pods"
 SERVICES_RANGE = "services"
 
@@ -86,7 +88,7 @@ def _own(
             {"range_name": SERVICES_RANGE, "ip_cidr_range": args.network.services},
         ],
         private_ip_google_access=True,
-        opts=inside,
+        opts=pulumi.ResourceOptions(parent=parent, hooks=refusing_fixed("gcp:compute/subnetwork:Subnetwork")),
     )
     router = compute.Router(f"{name}-router", name=args.name, network=vpc.id, region=args.region, opts=inside)
     nat = compute.RouterNat(

@@ -135,7 +135,7 @@ GKE_POOL = [
     work("Taint.key", GKE_CPU, "taints", [{"key": "lab"}], [{"key": "other"}]),
     work("Taint.value", GKE_CPU, "taints", [{"key": "lab", "value": "x"}], [{"key": "lab"}]),
     work("Taint.effect", GKE_CPU, "taints", [{"key": "lab", "effect": "NoExecute"}], [{"key": "lab"}]),
-    work("Pool.service_account", GKE_CPU, "serviceAccount", "nodes@acme-ml.iam.gserviceaccount.com"),
+    work("Pool.service_account", GKE_CPU, "serviceAccount", "gpu-nodes@acme-ml.iam.gserviceaccount.com"),
     work("Pool.network_tags", GKE_CPU, "networkTags", ["allow-ssh"]),
     work("Pool.max_pods_per_node", GKE_CPU, "maxPodsPerNode", 32),
     work("Pool.compact", GKE_CPU, "compact", True),  # noqa: FBT003 - a value of the declaration

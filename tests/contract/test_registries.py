@@ -76,7 +76,7 @@ def test_a_repository_on_gke() -> None:
 def test_nodes_pull_on_gke() -> None:
     """A cluster of ours reads all repositories of the project; a pool's own account is granted this one."""
     declaration = declared("gke")
-    declaration["pools"][1]["serviceAccount"] = "nodes@acme-ml.iam.gserviceaccount.com"
+    declaration["pools"][1]["serviceAccount"] = "gpu-nodes@acme-ml.iam.gserviceaccount.com"
     recording = synth(declaration)
     project = [manifest(item) for item in recording.of_type("gcp:projects/iAMMember:IAMMember")]
     assert "roles/artifactregistry.reader" in {item["role"] for item in project}
@@ -85,7 +85,7 @@ def test_nodes_pull_on_gke() -> None:
         for item in recording.of_type(READER_AND_WRITER)
         if manifest(item)["role"] == "roles/artifactregistry.reader"
     ]
-    assert readers == ["serviceAccount:nodes@acme-ml.iam.gserviceaccount.com"]
+    assert readers == ["serviceAccount:gpu-nodes@acme-ml.iam.gserviceaccount.com"]
 
 
 def test_settings_of_a_repository() -> None:

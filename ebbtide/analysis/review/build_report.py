@@ -10,8 +10,7 @@ from ebbtide.analysis.policy.settings import Policy
 from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.preview.report import FindingReport, PoolReport, Preview, QueueReport, QuotaReport
 from ebbtide.analysis.preview.words import type_words
-from ebbtide.analysis.providers.changes import is_fixed, recreates_nodes
-from ebbtide.analysis.providers.property_path import top_level
+from ebbtide.analysis.providers.changes import recreates_nodes
 from ebbtide.analysis.reading.aks import CAPACITY_RESERVATION
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.reading.gke import FUTURE_RESERVATION, read_period
@@ -28,7 +27,6 @@ from ebbtide.analysis.review.report import (
 )
 from ebbtide.declaration.cloud_kind import by_cloud
 from ebbtide.declaration.model import expiry
-from ebbtide.declaration.model.base import POOL_TYPES
 from ebbtide.declaration.project.extends import Declaration
 from ebbtide.text import and_list
 from ebbtide.values.clock import in_utc
@@ -158,30 +156,15 @@ def new_pools_beside(after: Recording) -> tuple[Message, ...]:
 
 
 def refusals(after: Recording, changes: Iterable[Change]) -> tuple[str, ...]:
-    """Return the reasons why `pulumi up` would fail: hooks that reject it, protected resources, and
-    properties that are fixed."""
+    """Return the reasons why `pulumi up` would fail: hooks that reject it, and protected
+    resources."""
     protected = (
         f"{type_words(change.resource.type)} {change.resource.name} is protected, and the engine refuses to "
         f"{change.action} it{_because(change)}. Revert the change, or remove its protection first."
         for change in changes
         if change.is_refused
     )
-    fixed = (
-        f"{type_words(change.resource.type)} {change.resource.name}: {paths} cannot change while it is in "
-        "use, and the cloud refuses the update. Revert the change, or create another cluster beside this one."
-        for change in changes
-        if (paths := _fixed(change))
-    )
-    return (*(message.text for message in after.refusals), *protected, *fixed)
-
-
-def _fixed(change: Change) -> str:
-    """Return the changed properties that are fixed, as a list; empty if none is. Those of node pools are
-    refused by the hooks of their components."""
-    if change.action != "update" or change.resource.type in POOL_TYPES.values():
-        return ""
-    fields = (item for item in change.fields if top_level(item.path) != "agentPoolProfiles")
-    return ", ".join(item.path for item in fields if is_fixed(change.resource.type, item))
+    return (*(message.text for message in after.refusals), *protected)
 
 
 def consequences(

@@ -126,7 +126,7 @@ def _planned(stack: Stack) -> dict[str, str]:
     try:
         stack.automation.preview(on_event=steps.see)
     except CommandError as error:
-        if re.search("cannot change these fields|marked for protection|is protected", str(error)):
+        if re.search("cannot change (these fields|while)|marked for protection|is protected", str(error)):
             return _REFUSED
         raise
     return steps.actions
