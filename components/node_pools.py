@@ -14,7 +14,6 @@ preview and update, its exception stops both, a plain `destroy` does not need it
 it is called only if the inputs have changed.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import Field, dataclass, field, replace
@@ -26,11 +25,12 @@ from pulumi.runtime import settings
 
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.base import POOL_TYPES
-from ebbtide.declaration.model.pool import Pool, field_by_input
+from ebbtide.declaration.model.pool import Pool
+from ebbtide.declaration.model.pool_inputs import field_by_input
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.declaration.providers.schema import properties
 from ebbtide.placement.replacements import CONFIG, NAMESPACE, SUFFIX
-from ebbtide.values.paths import is_within, value_at
+from ebbtide.values.paths import is_within, python_name, value_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class ImmutableInput:
     @cached_property
     def python(self) -> str:
         """The SDK's path of the input."""
-        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", self.wire).lower()
+        return python_name(self.wire)
 
     def is_within(self, paths: Collection[str]) -> bool:
         """Check that the input equals one of the provider's paths, or is below one."""

@@ -19,7 +19,7 @@ from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.base import change_of
 from ebbtide.declaration.model.declare import whole_schema
-from ebbtide.declaration.model.pool import PoolField, pool_fields
+from ebbtide.declaration.model.pool_inputs import PoolField, pool_fields
 from ebbtide.declaration.model.rules.registry import RULES
 from ebbtide.declaration.project.diagnostics import OTHER_RULES, Report
 from ebbtide.values.documents import json_schema

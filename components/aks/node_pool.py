@@ -3,7 +3,7 @@ change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NotRequired, TypedDict, assert_never
+from typing import Any, Final, assert_never
 
 import pulumi
 from pulumi_azure_native import containerservice
@@ -11,6 +11,7 @@ from pulumi_azure_native import containerservice
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
 from ebbtide.declaration.model.pool import Pool
+from ebbtide.declaration.model.pool_inputs import inputs_of
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.declaration.model.site import Site
 
@@ -135,166 +136,73 @@ class NodePool(pulumi.ComponentResource):
         self.register_outputs({"pool_name": self.pool_name})
 
 
-_IMAGES = {"ubuntu": "Ubuntu", "azure-linux": "AzureLinux"}
-_DISKS = {"managed": "Managed", "ephemeral": "Ephemeral"}
-
-
-class PoolInputs(TypedDict):
-    """Inputs that `AgentPool` and the cluster's inline pools share, under the SDK's names."""
-
-    mode: str
-    type: str
-    vm_size: NotRequired[str]
-    os_type: str
-    os_sku: str
-    os_disk_size_gb: NotRequired[int]
-    os_disk_type: NotRequired[str]
-    kubelet_disk_type: NotRequired[str]
-    enable_auto_scaling: bool
-    min_count: NotRequired[int]
-    max_count: NotRequired[int]
-    count: NotRequired[int]
-    availability_zones: NotRequired[list[str]]
-    scale_down_mode: str
-    scale_set_priority: NotRequired[str]
-    scale_set_eviction_policy: NotRequired[str]
-    spot_max_price: NotRequired[float]
-    capacity_reservation_group_id: NotRequired[str]
-    gpu_profile: NotRequired[containerservice.GPUProfileArgsDict]
-    gpu_instance_profile: NotRequired[str]
-    enable_node_public_ip: bool
-    vnet_subnet_id: NotRequired[pulumi.Input[str]]
-    max_pods: NotRequired[int]
-    node_labels: dict[str, str]
-    node_taints: NotRequired[list[str]]
-    orchestrator_version: NotRequired[str]
-    upgrade_settings: NotRequired[containerservice.AgentPoolUpgradeSettingsArgsDict]
-    tags: dict[str, pulumi.Input[str]]
-
-
-class _CapacityInputs(TypedDict, total=False):
-    scale_set_priority: str
-    scale_set_eviction_policy: str
-    spot_max_price: float
-    capacity_reservation_group_id: str
-
-
-class _CountInputs(TypedDict):
-    enable_auto_scaling: bool
-    min_count: NotRequired[int]
-    max_count: NotRequired[int]
-    count: NotRequired[int]
-
-
 def pool_inputs(
     pool: ResolvedPool, *, subnet: pulumi.Input[str] | None, reservation: str | None, labels: Labels
-) -> PoolInputs:
-    """Return the inputs of an agent pool.
+) -> dict[str, Any]:
+    """Return the inputs that `AgentPool` and the cluster's inline pools share, under the SDK's names: those
+    of the pool's fields (`inputs_of`), and those that follow from several.
+
+    Never limits for the autoscaler and a count: an update is a PUT of the whole pool, and would remove the
+    nodes that the autoscaler has added. Without a count, AKS keeps the current one and starts with the
+    minimum, also for inline pools (Azure/AKS#1627, 2020-05; Azure/ARO-HCP#3659, 2025-12, removes it from an
+    inline system pool). azurerm always sends a count because an earlier client required it
+    (terraform-provider-azurerm#6094).
 
     Args:
         subnet: resource id of the subnet of pools without their own; None for AKS's own.
         reservation: resource id of the capacity reservation group that the program creates for it, if any.
         labels: billing labels, which Azure calls tags.
     """
-    derived = pool.labels_and_taints
-    inputs: PoolInputs = {
-        "mode": "System" if pool.is_system else "User",
-        # Without it, AKS requires a count when autoscaling is switched on later (pulumi-azure-native#2943).
-        "type": "VirtualMachineScaleSets",
-        "vm_size": pool.machine.type if pool.machine else None,
-        "os_type": "Linux",
-        "os_sku": _IMAGES[pool.image or "ubuntu"],
-        "os_disk_size_gb": pool.disk.size_gib,
-        "os_disk_type": _DISKS[pool.disk.type or "managed"],
-        "kubelet_disk_type": pool.disk.kubelet_disk_type,
-        **_count(pool),
-        "availability_zones": list(pool.zones) or None,
-        "scale_down_mode": "Delete",
-        **_capacity(pool, reservation),
-        "gpu_profile": _driver(pool),
-        "gpu_instance_profile": pool.accelerator.gpu_instance_profile if pool.accelerator else None,
-        "enable_node_public_ip": False,
-        "vnet_subnet_id": pool.subnet or subnet,
-        "max_pods": pool.max_pods_per_node,
-        "node_labels": dict(derived.labels),
-        "node_taints": [str(taint) for taint in derived.taints] or None,
-        "orchestrator_version": pool.site.kubernetes_version,
-        "upgrade_settings": _upgrade(pool),
-        "tags": dict(labels),
-    }  # pyright: ignore[reportAssignmentType] # `without_none` removes what is None
-    return without_none(inputs)
+    own = inputs_of(pool)
+    # A deallocated machine still counts against the quota, and the autoscaler does not fall back from its
+    # pool to another (Azure/AKS#5589).
+    spot = {"scale_set_priority": "Spot", "scale_set_eviction_policy": "Delete", "spot_max_price": -1}
+    is_spot = isinstance(pool.capacity, Spot)
+    return without_none(
+        {
+            "mode": "System" if pool.is_system else "User",
+            # Without it, AKS requires a count when autoscaling is switched on later
+            # (pulumi-azure-native#2943).
+            "type": "VirtualMachineScaleSets",
+            "os_type": "Linux",
+            **(spot if is_spot else {}),
+            **own,
+            "enable_auto_scaling": pool.nodes.count is None,
+            "count": pool.nodes.count,
+            "scale_down_mode": "Delete",
+            "capacity_reservation_group_id": _reservation(pool, reservation),
+            "enable_node_public_ip": False,
+            "vnet_subnet_id": pool.subnet or subnet,
+            "orchestrator_version": pool.site.kubernetes_version,
+            # Spot has no surge: a declared one would appear as a change in every preview
+            # (terraform-provider-azurerm#29318).
+            "upgrade_settings": own.get("upgrade_settings", {}) if pool.upgrade and not is_spot else None,
+            "tags": dict(labels),
+        }
+    )
 
 
-def _count(pool: Pool) -> _CountInputs:
-    """Return limits for the autoscaler, or a fixed count; never both.
-
-    An update is a PUT of the whole pool: with a count, it would remove the nodes that the autoscaler has
-    added. Without one, AKS keeps the current count and starts with the minimum, also for inline pools
-    (Azure/AKS#1627, 2020-05; Azure/ARO-HCP#3659, 2025-12, removes it from an inline system pool). azurerm
-    always sends a count because an earlier client required it (terraform-provider-azurerm#6094).
-    """
-    if pool.nodes.count is not None:
-        return {"enable_auto_scaling": False, "count": pool.nodes.count}
-    limits: _CountInputs = {
-        "enable_auto_scaling": True,
-        "min_count": pool.nodes.min or 0,
-        "max_count": pool.nodes.max or pool.nodes.min or 0,
-    }
-    return limits
-
-
-def _capacity(pool: Pool, reservation: str | None) -> _CapacityInputs:
-    """Return the inputs of the capacity type; priority and price are immutable.
+def _reservation(pool: Pool, group: str | None) -> str | None:
+    """Return the resource id of the capacity reservation group of a pool.
 
     Raises:
         pulumi.RunError: the pool has a reservation without a group.
         ValueError: the capacity type exists only on GKE; the rules reject it earlier.
     """
     match pool.capacity:
-        case OnDemand():
-            return {}
-        case Spot(eviction_policy=policy, max_price=price):
-            return {
-                "scale_set_priority": "Spot",
-                # A deallocated machine still counts against the quota, and the autoscaler does not fall back
-                # from its pool to another (Azure/AKS#5589).
-                "scale_set_eviction_policy": policy or "Delete",
-                "spot_max_price": -1 if price is None else price,
-            }
+        case OnDemand() | Spot():
+            return None
         case Reservation(name=name):
-            group = name or reservation
-            if group is None:
+            if name is None and group is None:
                 raise pulumi.RunError(
                     f"The pool {pool.name} has a reservation without a group. Create it with "
                     "ebbtide.components.aks.CapacityReservation, and pass its resource id as reservation."
                 )
-            return {"capacity_reservation_group_id": group}
+            return name or group
         case Preemptible() | FlexStart() | Queued():
             raise ValueError(f"AKS has no {pool.capacity.kind} capacity.")
         case _:
             assert_never(pool.capacity)
-
-
-def _driver(pool: Pool) -> containerservice.GPUProfileArgsDict | None:
-    """Return the GPU profile: whether AKS installs the NVIDIA driver. The device plugin is always an
-    add-on."""
-    if pool.accelerator is None:
-        return None
-    return {"driver": "None" if pool.accelerator.driver == "none" else "Install"}
-
-
-def _upgrade(pool: Pool) -> containerservice.AgentPoolUpgradeSettingsArgsDict | None:
-    """Return the upgrade settings; None for spot, which has no surge: a declared surge would appear as a
-    change in every preview (terraform-provider-azurerm#29318)."""
-    if pool.upgrade is None or isinstance(pool.capacity, Spot):
-        return None
-    surge, unavailable = pool.upgrade.max_surge, pool.upgrade.max_unavailable
-    return without_none(
-        {
-            "max_surge": None if surge is None else str(surge),
-            "max_unavailable": None if unavailable is None else str(unavailable),
-        }
-    )
 
 
 POOLS: Final = ImmutableInputs(

@@ -9,10 +9,10 @@ from pulumi_gcp import container
 
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
-from ebbtide.declaration.model.pool import Accelerator, Pool, SecondaryBootDisk, Taint
+from ebbtide.declaration.model.pool import Accelerator, Pool
+from ebbtide.declaration.model.pool_inputs import inputs_of
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.declaration.model.site import Site
-from ebbtide.values import durations
 
 from ..cluster import Labels
 from ..inputs import overridden, resolved_pool, without_none
@@ -20,16 +20,11 @@ from ..node_pools import NEW_NAME, NEW_POOL_BESIDE, ImmutableInputs, Replacement
 from .gpu_networks import Interface
 
 _TYPE: Final = "gcp:container/nodePool:NodePool"
-_EFFECTS = {
-    "NoSchedule": "NO_SCHEDULE",
-    "PreferNoSchedule": "PREFER_NO_SCHEDULE",
-    "NoExecute": "NO_EXECUTE",
-}
-_IMAGES = {"cos": "COS_CONTAINERD", "ubuntu": "UBUNTU_CONTAINERD"}
-_DRIVERS = {"default": "DEFAULT", "latest": "LATEST", "none": "INSTALLATION_DISABLED"}
-_STRATEGIES = {"time-sharing": "TIME_SHARING", "mps": "MPS"}
-_ANY = {"any": "ANY_RESERVATION", "any-then-fail": "ANY_RESERVATION_THEN_FAIL"}
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+_KUBELET = {"cpu_cfs_quota": True, "insecure_kubelet_readonly_port_enabled": "FALSE"}
+"""A kubelet configuration without `cpu_cfs_quota` has disabled CPU limits
+(GoogleCloudPlatform/k8s-config-connector#12658). The read-only port serves pod specs to any client that
+reaches the node (CIS GKE Benchmark, 4.2.4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,23 +130,29 @@ class NodePool(pulumi.ComponentResource):
 
 
 def _inputs(pool: ResolvedPool, args: NodePoolArgs) -> dict[str, Any]:
-    return {
-        "name": args.cloud_name or pool.name,
-        "cluster": args.cluster,
-        "project": args.project,
-        "location": args.site.location,
-        "node_locations": list(pool.zones) or None,
-        "node_count": _node_count(pool),
-        "initial_node_count": _initial_node_count(pool),
-        "autoscaling": _autoscaling(pool),
-        "management": {"auto_repair": pool.auto_repair, "auto_upgrade": pool.auto_upgrade},
-        "upgrade_settings": _upgrade(pool),
-        "max_pods_per_node": pool.max_pods_per_node,
-        "placement_policy": _placement(pool),
-        "queued_provisioning": {"enabled": True} if isinstance(pool.capacity, Queued) else None,
-        "network_config": _network(pool, args.interfaces),
-        "node_config": _node_config(pool, args),
-    }
+    """Return the inputs of a pool: its fields' own (`inputs_of`), and those that follow from several."""
+    own = inputs_of(pool)
+    return without_none(
+        {
+            **own,
+            "name": args.cloud_name or pool.name,
+            "cluster": args.cluster,
+            "project": args.project,
+            "location": args.site.location,
+            "node_count": _node_count(pool),
+            "initial_node_count": _initial_node_count(pool),
+            # Total limits: those per zone are silently multiplied by the number of zones.
+            "autoscaling": own["autoscaling"] if pool.nodes.count is None else None,
+            # A flex-start or queued pool has none: its strategy is available only in the API.
+            "upgrade_settings": {"strategy": "SURGE", **own.get("upgrade_settings", {})}
+            if pool.upgrade
+            else None,
+            "placement_policy": _placement(pool),
+            "queued_provisioning": {"enabled": True} if isinstance(pool.capacity, Queued) else None,
+            "network_config": _network(pool, args.interfaces),
+            "node_config": _node_config(pool, args, own["node_config"]),
+        }
+    )
 
 
 def _network(
@@ -225,72 +226,24 @@ def _implied(pool: ResolvedPool) -> list[str]:
     return [*implied, *(["nodeConfig.flexStart"] if isinstance(pool.capacity, Queued) else []), *driver]
 
 
-def _autoscaling(pool: Pool) -> container.NodePoolAutoscalingArgsDict | None:
-    """Return total limits: limits per zone are silently multiplied by the number of zones."""
-    if pool.nodes.count is not None:
-        return None
-    return without_none(
-        {
-            "total_min_node_count": pool.nodes.min,
-            "total_max_node_count": pool.nodes.max,
-            "location_policy": pool.location_policy.upper() if pool.location_policy else None,
-        }
-    )
-
-
-def _upgrade(pool: Pool) -> container.NodePoolUpgradeSettingsArgsDict | None:
-    """Return the upgrade settings; None for flex-start and queued pools, whose strategy is available only in
-    the API."""
-    if pool.upgrade is None:
-        return None
-    return without_none(
-        {
-            "strategy": "SURGE",
-            "max_surge": _whole(pool.upgrade.max_surge),
-            "max_unavailable": _whole(pool.upgrade.max_unavailable),
-        }
-    )
-
-
-def _whole(nodes: int | str | None) -> int | None:
-    """Return a number of nodes. A share, which only AKS has, is refused by a rule."""
-    return None if nodes is None else int(nodes)
-
-
-def _node_config(pool: ResolvedPool, args: NodePoolArgs) -> container.NodePoolNodeConfigArgsDict:
-    derived = pool.labels_and_taints
+def _node_config(pool: ResolvedPool, args: NodePoolArgs, own: Mapping[str, Any]) -> dict[str, Any]:
     capacity = pool.capacity
-    run = capacity.max_run_duration if isinstance(capacity, FlexStart | Queued) else None
     # TPUs are part of their machine type, not guest accelerators.
     gpus = pool.accelerator if pool.has_gpus else None
     return without_none(
         {
-            "machine_type": pool.machine.type if pool.machine else None,
-            "advanced_machine_features": {"threads_per_core": pool.threads_per_core}
-            if pool.threads_per_core
-            else None,
-            "guest_accelerators": [_accelerator(gpus)] if gpus else None,
+            "service_account": args.service_account,
+            **own,
+            "guest_accelerators": own["guest_accelerators"] if gpus else None,
             "spot": True if isinstance(capacity, Spot) else None,
             "preemptible": True if isinstance(capacity, Preemptible) else None,
             "flex_start": True if isinstance(capacity, FlexStart | Queued) else None,
-            "max_run_duration": durations.in_seconds(run) if run else None,
-            "reservation_affinity": _reservation(pool, args.reservation),
-            "disk_size_gb": pool.disk.size_gib,
-            "disk_type": pool.disk.type,
+            "reservation_affinity": _reservation(pool, args.reservation, own),
             "boot_disk_kms_key": args.disk_key,
-            "ephemeral_storage_local_ssd_config": _ephemeral_ssds(pool),
-            "local_nvme_ssd_block_config": _block_ssds(pool),
-            "secondary_boot_disks": [_secondary(disk) for disk in pool.secondary_boot_disks] or None,
-            "gcfs_config": None if pool.image_streaming is None else {"enabled": pool.image_streaming},
-            "gvnic": {"enabled": pool.gvnic} if pool.gvnic is not None else None,
-            "image_type": _IMAGES[pool.image or "cos"],
-            "service_account": pool.service_account or args.service_account,
             # A node's permissions are its account's grants; narrower scopes only hide which grant is missing.
             "oauth_scopes": [_SCOPE],
-            "labels": dict(derived.labels),
             "tags": list(dict.fromkeys((*args.network_tags, *pool.network_tags))) or None,
-            "taints": [_taint(taint) for taint in derived.taints] or None,
-            "kubelet_config": _kubelet(pool),
+            "kubelet_config": {**_KUBELET, **own.get("kubelet_config", {})},
             "workload_metadata_config": {"mode": "GKE_METADATA"} if args.metadata_server else None,
             "shielded_instance_config": {
                 "enable_secure_boot": gpus is None or _has_signed_driver(pool, gpus),
@@ -310,77 +263,12 @@ def _has_signed_driver(pool: Pool, gpus: Accelerator) -> bool:
     secure boot with them (GoogleCloudPlatform/cluster-toolkit@01df6b26, gke-node-pool). On Ubuntu, or if
     something else installs the driver, it may be built on the node.
     """
-    return (pool.image or "cos") == "cos" and gpus.driver != "none"
-
-
-def _ephemeral_ssds(pool: Pool) -> container.NodePoolNodeConfigEphemeralStorageLocalSsdConfigArgsDict | None:
-    config = pool.ephemeral_storage_local_ssd_config
-    if config is None or config.local_ssd_count is None:
-        return None
-    return {"local_ssd_count": config.local_ssd_count}
-
-
-def _block_ssds(pool: Pool) -> container.NodePoolNodeConfigLocalNvmeSsdBlockConfigArgsDict | None:
-    config = pool.local_nvme_ssd_block_config
-    if config is None or config.local_ssd_count is None:
-        return None
-    return {"local_ssd_count": config.local_ssd_count}
-
-
-def _secondary(disk: SecondaryBootDisk) -> container.NodePoolNodeConfigSecondaryBootDiskArgsDict:
-    return without_none({"disk_image": disk.disk_image, "mode": disk.mode})
-
-
-def _kubelet(pool: Pool) -> container.NodePoolNodeConfigKubeletConfigArgsDict:
-    """Return the kubelet's configuration.
-
-    A kubelet configuration without `cpu_cfs_quota` has disabled CPU limits
-    (GoogleCloudPlatform/k8s-config-connector#12658). The read-only port serves pod specs to any client that
-    reaches the node (CIS GKE Benchmark, 4.2.4).
-    """
-    grace = pool.shutdown_grace
-    return without_none(
-        {
-            "cpu_cfs_quota": True,
-            "insecure_kubelet_readonly_port_enabled": "FALSE",
-            "shutdown_grace_period_seconds": int(grace.total_seconds()) if grace is not None else None,
-        }
-    )
-
-
-def _taint(taint: Taint) -> container.NodePoolNodeConfigTaintArgsDict:
-    return {"key": taint.key, "value": taint.value, "effect": _EFFECTS[taint.effect]}
-
-
-def _accelerator(accelerator: Accelerator) -> container.NodePoolNodeConfigGuestAcceleratorArgsDict:
-    return without_none(
-        {
-            "type": accelerator.type,
-            "count": accelerator.count,
-            "gpu_driver_installation_config": {
-                "gpu_driver_version": _DRIVERS[accelerator.driver or "default"]
-            },
-            "gpu_partition_size": accelerator.gpu_partition_size,
-            "gpu_sharing_config": _sharing(accelerator),
-        }
-    )
-
-
-def _sharing(
-    accelerator: Accelerator,
-) -> container.NodePoolNodeConfigGuestAcceleratorGpuSharingConfigArgsDict | None:
-    sharing = accelerator.gpu_sharing_config
-    if sharing is None:
-        return None
-    return {
-        "gpu_sharing_strategy": _STRATEGIES[sharing.gpu_sharing_strategy],
-        "max_shared_clients_per_gpu": sharing.max_shared_clients_per_gpu,
-    }
+    return pool.image == "cos" and gpus.driver != "none"
 
 
 def _reservation(
-    pool: Pool, requested: str | None
-) -> container.NodePoolNodeConfigReservationAffinityArgsDict | None:
+    pool: ResolvedPool, requested: str | None, own: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
     """Return the reservation affinity of a node.
 
     Spot, flex-start and queued nodes must not use a reservation (GKE docs, provisioningrequest;
@@ -399,15 +287,10 @@ def _reservation(
                     f"The pool {pool.name} has a reservation with a period. Request it with "
                     "ebbtide.components.gke.future_reservation, and pass its name as reservation."
                 )
-            return {
-                "consume_reservation_type": "SPECIFIC_RESERVATION",
-                "key": "compute.googleapis.com/reservation-name",
-                "values": [name],
-            }
-        case Reservation(affinity=affinity):
-            return {"consume_reservation_type": _ANY[affinity]}
-        case OnDemand() | Preemptible():
-            return None
+            key = "compute.googleapis.com/reservation-name"
+            return {**own["reservation_affinity"], "key": key, "values": [name]}
+        case Reservation() | OnDemand() | Preemptible():
+            return own.get("reservation_affinity")
         case _:
             assert_never(pool.capacity)
 

@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 Key = str | int
 
 _PLAIN: Final = re.compile(r"[A-Za-z_$][\w$-]*")
+_WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _TOKEN: Final = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[\]]+)')
 
 
@@ -77,3 +78,8 @@ def position(path: str, written: object) -> tuple[int, ...]:
             indexes.append(key if isinstance(key, int) else 0)
             written = None
     return tuple(indexes)
+
+
+def python_name(name: str) -> str:
+    """Return the Python SDK's name of a provider's property: `os_disk_size_gb` for `osDiskSizeGB`."""
+    return _WORD_START.sub("_", name).lower()

@@ -8,21 +8,13 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from ebbtide.analysis.reading.facts import ClusterFacts, FindMachine, Inputs, RecordedPool
+from ebbtide.analysis.reading.facts import ClusterFacts, FindMachine, Inputs, RecordedPool, part
 from ebbtide.analysis.recording.recording import Resource
-from ebbtide.declaration.catalog.machines import Machine, find_machine, spelled
+from ebbtide.declaration.catalog.machines import Machine, find_machine
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import AnyCapacity, OnDemand, Reservation, Spot
-from ebbtide.declaration.model.pool import (
-    Accelerator,
-    Disk,
-    MachineShape,
-    Nodes,
-    Role,
-    Taint,
-    TaintEffect,
-    Upgrade,
-)
+from ebbtide.declaration.model.pool import Accelerator, Disk, MachineShape, Nodes, Role, Upgrade
+from ebbtide.declaration.model.pool_inputs import fields_of
 from ebbtide.declaration.model.resolved_pool import NO_ADDONS
 from ebbtide.declaration.model.site import Site
 
@@ -32,8 +24,6 @@ CLUSTER: Final = "azure-native:containerservice:ManagedCluster"
 CAPACITY_RESERVATION: Final = "azure-native:compute:CapacityReservation"
 
 _CATALOG: Final[FindMachine] = partial(find_machine, CloudKind.AKS)
-_EFFECTS: Final = {effect.value: effect for effect in TaintEffect}
-_IMAGES: Final = {"Ubuntu": "ubuntu", "AzureLinux": "azure-linux"}
 
 
 def read_agent_pool(
@@ -132,44 +122,36 @@ def read_pool(
         reserving: capacity reservation groups whose reservations are recorded (`group_of`).
         others: the fields of `RecordedPool` that other resources have.
     """
-    nodes, initial = _nodes(inputs)
-    machine = spelled(inputs.text("vmSize"))
-    hardware = find(machine)
-    return RecordedPool.model_construct(
-        site=Site(CloudKind.AKS, location),
-        addons=NO_ADDONS,
-        hardware=hardware,
-        role=Role.SYSTEM if inputs.text("mode") == "System" else Role.WORK,
-        machine=MachineShape.model_construct(type=machine),
-        accelerator=_accelerator(inputs, hardware),
-        capacity=_capacity(inputs, reserving),
-        nodes=nodes,
-        initial_nodes=initial,
-        zones=inputs.texts("availabilityZones"),
-        disk=Disk.model_construct(
-            size_gib=inputs.number("osDiskSizeGB") or None,
-            type=inputs.text("osDiskType").lower() or None,
-            kubelet_disk_type=inputs.text("kubeletDiskType") or None,
-        ),
-        image=_IMAGES.get(inputs.text("osSKU")),
-        upgrade=_upgrade(inputs),
-        max_pods_per_node=inputs.number("maxPods"),
-        labels=inputs.labels("nodeLabels"),
-        taints=tuple(map(_taint, inputs.texts("nodeTaints"))),
-        billing=inputs.labels("tags"),
-        **others,
-    )
+    own = fields_of(CloudKind.AKS, inputs.value)
+    nodes, initial = _nodes(inputs, own["nodes"])
+    machine = own["machine"] or MachineShape.model_construct(type="")
+    hardware = find(machine.type)
+    derived: dict[str, Any] = {
+        "site": Site(CloudKind.AKS, location),
+        "addons": NO_ADDONS,
+        "hardware": hardware,
+        "role": Role.SYSTEM if inputs.text("mode") == "System" else Role.WORK,
+        "machine": machine,
+        "accelerator": _accelerator(own["accelerator"], hardware),
+        "capacity": _capacity(inputs, own["capacity"], reserving),
+        "nodes": nodes,
+        "initial_nodes": initial,
+        "disk": Disk.model_construct(**own["disk"]),
+        "upgrade": part(Upgrade, own["upgrade"]),
+        "billing": inputs.labels("tags"),
+    }
+    return RecordedPool.model_construct(**own | derived | others)
 
 
-def _accelerator(inputs: Inputs, machine: Machine | None) -> Accelerator | None:
+def _accelerator(own: Mapping[str, Any], machine: Machine | None) -> Accelerator | None:
     """Return the accelerators of the machine type; the resource has no field for them."""
     if machine is None or not machine.accelerator:
         return None
     return Accelerator.model_construct(
         type=machine.accelerator,
         count=machine.accelerator_count,
-        driver="none" if inputs.text("gpuProfile.driver") == "None" else "default",
-        gpu_instance_profile=inputs.text("gpuInstanceProfile") or None,
+        driver=own["driver"] or "default",
+        gpu_instance_profile=own["gpu_instance_profile"],
     )
 
 
@@ -179,40 +161,20 @@ def group_of(inputs: Inputs) -> str:
     return f"{inputs.text('resourceGroupName')}/{inputs.text('capacityReservationGroupName')}".lower()
 
 
-def _capacity(inputs: Inputs, reserving: Collection[str]) -> AnyCapacity:
+def _capacity(inputs: Inputs, own: Mapping[str, Any], reserving: Collection[str]) -> AnyCapacity:
     if inputs.text("scaleSetPriority") == "Spot":
-        price = inputs.amount("spotMaxPrice")
-        return Spot.model_construct(
-            eviction_policy=inputs.text("scaleSetEvictionPolicy") or None,
-            max_price=price if price is not None and price >= 0 else None,
-        )
+        return Spot.model_construct(**own)
     group = inputs.text("capacityReservationGroupID")
     if not group:
         return OnDemand()
     _, _, rest = group.lower().partition("/resourcegroups/")
-    own = f"{rest.partition('/')[0]}/{rest.rpartition('/')[2]}"
-    return Reservation.model_construct(name=None if own in reserving else group)
+    named = f"{rest.partition('/')[0]}/{rest.rpartition('/')[2]}"
+    return Reservation.model_construct(name=None if named in reserving else group)
 
 
-def _nodes(inputs: Inputs) -> tuple[Nodes, int | None]:
+def _nodes(inputs: Inputs, own: Mapping[str, Any]) -> tuple[Nodes, int | None]:
     """Return the node counts, and the count at creation."""
     count = inputs.number("count")
     if not inputs.flag("enableAutoScaling"):
         return Nodes.model_construct(count=count or 0), count
-    return Nodes.model_construct(min=inputs.number("minCount") or 0, max=inputs.number("maxCount")), count
-
-
-def _upgrade(inputs: Inputs) -> Upgrade | None:
-    """Return the upgrade settings, a number or a share of the nodes each."""
-    texts = (inputs.text(f"upgradeSettings.max{name}") for name in ("Surge", "Unavailable"))
-    surge, unavailable = (int(text) if text.isdecimal() else text or None for text in texts)
-    if surge is None and unavailable is None:
-        return None
-    return Upgrade.model_construct(max_surge=surge, max_unavailable=unavailable)
-
-
-def _taint(text: str) -> Taint:
-    """Parse a taint as AKS spells it, `key=value:effect`."""
-    taint, _, effect = text.rpartition(":")
-    key, _, value = taint.partition("=")
-    return Taint.model_construct(key=key, value=value, effect=_EFFECTS.get(effect, effect))
+    return Nodes.model_construct(min=own["min"] or 0, max=own["max"]), count

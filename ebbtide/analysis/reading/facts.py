@@ -3,13 +3,14 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from pydantic import Field
 
 from ebbtide.analysis.recording.values import Plain, at, revealed
 from ebbtide.declaration.catalog.machines import Machine
 from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.base import Declared
 from ebbtide.declaration.model.labels_and_taints import LabelsAndTaints
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.values.documents import DocumentPart
@@ -71,44 +72,45 @@ class Inputs:
     def __init__(self, values: Mapping[str, Plain]) -> None:
         self._values = dict(values)
 
-    def _at(self, path: str) -> Plain:
+    def value(self, path: str) -> Plain:
+        """Return a value; None if absent."""
         return revealed(at(self._values, path))
 
     def text(self, path: str) -> str:
         """Return text; empty if absent or unknown."""
-        value = self._at(path)
+        value = self.value(path)
         return value if isinstance(value, str) else ""
 
     def number(self, path: str) -> int | None:
         """Return an integer; None if absent."""
-        value = self._at(path)
+        value = self.value(path)
         return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
     def amount(self, path: str) -> float | None:
         """Return a number; None if absent."""
-        value = self._at(path)
+        value = self.value(path)
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
     def flag(self, path: str) -> bool:
         """Return a boolean; false if absent."""
-        return self._at(path) is True
+        return self.value(path) is True
 
     def is_false(self, path: str) -> bool:
         """Return whether the value is a boolean false; false if absent."""
-        return self._at(path) is False
+        return self.value(path) is False
 
     def has(self, path: str) -> bool:
         """Return whether the path exists."""
-        return self._at(path) is not None
+        return self.value(path) is not None
 
     def texts(self, path: str) -> tuple[str, ...]:
         """Return a list of text."""
-        value = self._at(path)
+        value = self.value(path)
         return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
     def labels(self, path: str) -> dict[str, str]:
         """Return a map of text to text."""
-        value = self._at(path)
+        value = self.value(path)
         items = value.items() if isinstance(value, dict) else ()
         return {key: item for key, item in items if isinstance(item, str)}
 
@@ -118,8 +120,17 @@ class Inputs:
 
     def objects(self, path: str) -> tuple[dict[str, Plain], ...]:
         """Return a list of objects as they are."""
-        value = self._at(path)
+        value = self.value(path)
         return tuple(item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()
+
+
+_Part = TypeVar("_Part", bound=Declared)
+
+
+def part(model: type[_Part], values: Mapping[str, Any], **defaults: Any) -> _Part | None:
+    """Return a part of a pool with the values that are present; None if there are none."""
+    known = {name: value for name, value in values.items() if value is not None}
+    return model.model_construct(**defaults | known) if known else None
 
 
 FindMachine: TypeAlias = Callable[[str], Machine | None]

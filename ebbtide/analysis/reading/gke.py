@@ -3,14 +3,13 @@
 Automatic properties of nodes follow the GKE documentation (gpus, tpus, provisioningrequest; read 2026).
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from ebbtide.analysis.reading.facts import ClusterFacts, FindMachine, Inputs, RecordedPool
+from ebbtide.analysis.reading.facts import ClusterFacts, FindMachine, Inputs, RecordedPool, part
 from ebbtide.analysis.recording.recording import Resource
 from ebbtide.declaration.catalog.clouds import GKE_REGION_ZONES, PREEMPTIBLE_SECONDS, is_gke_zone
 from ebbtide.declaration.catalog.gpu_direct import STRATEGIES, Strategy, networks_of
@@ -36,15 +35,12 @@ from ebbtide.declaration.model.pool import (
     Accelerator,
     Disk,
     GpuSharingConfig,
-    LocalSsdConfig,
     MachineShape,
     Nodes,
     Role,
-    SecondaryBootDisk,
-    Taint,
-    TaintEffect,
     Upgrade,
 )
+from ebbtide.declaration.model.pool_inputs import fields_of
 from ebbtide.declaration.model.resolved_pool import NO_ADDONS
 from ebbtide.declaration.model.site import Site
 
@@ -59,19 +55,6 @@ _DISK_GIB: Final = 100  # GKE v1 API, NodeConfig.diskSizeGb
 _DISK_TYPE: Final = "pd-balanced"
 
 _CATALOG: Final[FindMachine] = partial(find_machine, CloudKind.GKE)
-_SECONDS: Final = re.compile(r"^(\d+)(?:\.\d+)?s$")
-_AFFINITIES: Final = {
-    "SPECIFIC_RESERVATION": "specific",
-    "ANY_RESERVATION": "any",
-    "ANY_RESERVATION_THEN_FAIL": "any-then-fail",
-}
-_EFFECTS: Final = {
-    "NO_SCHEDULE": TaintEffect.NO_SCHEDULE,
-    "PREFER_NO_SCHEDULE": TaintEffect.PREFER_NO_SCHEDULE,
-    "NO_EXECUTE": TaintEffect.NO_EXECUTE,
-}
-_IMAGES: Final = {"COS_CONTAINERD": "cos", "UBUNTU_CONTAINERD": "ubuntu"}
-_DRIVERS: Final = {"INSTALLATION_DISABLED": "none", "LATEST": "latest"}
 
 
 def read_node_pool(resource: Resource, **declared: Any) -> RecordedPool:
@@ -157,61 +140,37 @@ def read_pool(
         periods: begin and end of each requested reservation, by name.
         others: the fields of `RecordedPool` that other resources have.
     """
+    own = fields_of(CloudKind.GKE, inputs.value)
     hardware = machine(inputs, find)
-    accelerator, capacity = _accelerator(inputs, hardware), _capacity(inputs, periods or {})
-    taints = tuple(map(_taint, inputs.parts("nodeConfig.taints")))
-    zones = inputs.texts("nodeLocations")
+    accelerator = _accelerator(inputs, own["accelerator"], hardware)
+    capacity = _capacity(inputs, own["capacity"], periods or {})
+    zones = own["zones"]
     spread = len(zones or default_zones) or (1 if is_gke_zone(location) else GKE_REGION_ZONES)
-    nodes, initial = _nodes(inputs, spread)
-    repels = taints or accelerator or isinstance(capacity, Queued)
-    topology = inputs.text("placementPolicy.tpuTopology")
-    return RecordedPool.model_construct(
-        site=Site(CloudKind.GKE, location),
-        addons=NO_ADDONS,
-        hardware=hardware,
-        name=inputs.text("name"),
-        role=Role.SYSTEM if (nodes.count or nodes.min) and not repels else Role.WORK,
-        machine=MachineShape.model_construct(type=inputs.text("nodeConfig.machineType") or DEFAULT_MACHINE),
-        accelerator=accelerator,
-        capacity=capacity,
-        nodes=nodes,
-        initial_nodes=initial,
-        zones=zones,
-        disk=Disk.model_construct(
-            size_gib=inputs.number("nodeConfig.diskSizeGb") or _DISK_GIB,
-            type=inputs.text("nodeConfig.diskType") or _DISK_TYPE,
-        ),
-        ephemeral_storage_local_ssd_config=_local_ssds(inputs, "ephemeralStorageLocalSsdConfig"),
-        local_nvme_ssd_block_config=_local_ssds(inputs, "localNvmeSsdBlockConfig"),
-        secondary_boot_disks=tuple(
-            SecondaryBootDisk.model_construct(
-                disk_image=disk.text("diskImage"), mode=disk.text("mode") or None
-            )
-            for disk in inputs.parts("nodeConfig.secondaryBootDisks")
-        ),
-        image_streaming=inputs.flag("nodeConfig.gcfsConfig.enabled"),
-        image=_IMAGES.get(inputs.text("nodeConfig.imageType").upper()),
-        location_policy=inputs.text("autoscaling.locationPolicy").lower() or None,
-        service_account=inputs.text("nodeConfig.serviceAccount") or None,
-        threads_per_core=inputs.number("nodeConfig.advancedMachineFeatures.threadsPerCore"),
-        shutdown_grace=_duration(inputs.number("nodeConfig.kubeletConfig.shutdownGracePeriodSeconds")),
-        upgrade=_upgrade(inputs),
-        auto_repair=inputs.flag("management.autoRepair"),
-        auto_upgrade=inputs.flag("management.autoUpgrade"),
-        compact=inputs.text("placementPolicy.type") == "COMPACT" and not topology,
-        gvnic=inputs.flag("nodeConfig.gvnic.enabled"),
-        gpu_direct=_gpu_direct(inputs),
-        tpu_topology=topology or None,
-        max_pods_per_node=inputs.number("maxPodsPerNode"),
-        labels=inputs.labels("nodeConfig.labels"),
-        taints=taints,
-        run_limit=PREEMPTIBLE_SECONDS
+    nodes, initial = _nodes(inputs, own["nodes"], spread)
+    repels = own["taints"] or accelerator or isinstance(capacity, Queued)
+    topology, disk, run = inputs.text("placementPolicy.tpuTopology"), own["disk"], own["capacity"]
+    derived: dict[str, Any] = {
+        "site": Site(CloudKind.GKE, location),
+        "addons": NO_ADDONS,
+        "hardware": hardware,
+        "name": inputs.text("name"),
+        "role": Role.SYSTEM if (nodes.count or nodes.min) and not repels else Role.WORK,
+        "machine": own["machine"] or MachineShape.model_construct(type=DEFAULT_MACHINE),
+        "accelerator": accelerator,
+        "capacity": capacity,
+        "nodes": nodes,
+        "initial_nodes": initial,
+        "disk": Disk.model_construct(size_gib=disk["size_gib"] or _DISK_GIB, type=disk["type"] or _DISK_TYPE),
+        "upgrade": part(Upgrade, own["upgrade"]),
+        "compact": inputs.text("placementPolicy.type") == "COMPACT" and not topology,
+        "gpu_direct": _gpu_direct(inputs),
+        "tpu_topology": topology or None,
+        "run_limit": PREEMPTIBLE_SECONDS
         if isinstance(capacity, Preemptible)
-        else seconds(inputs.text("nodeConfig.maxRunDuration")),
-        billing=inputs.labels("nodeConfig.resourceLabels"),
-        network_tags=inputs.texts("nodeConfig.tags"),
-        **others,
-    )
+        else run["max_run_duration"] and int(run["max_run_duration"].total_seconds()),
+        "billing": inputs.labels("nodeConfig.resourceLabels"),
+    }
+    return RecordedPool.model_construct(**own | derived | others)
 
 
 def _gpu_direct(inputs: Inputs) -> Strategy | None:
@@ -238,74 +197,43 @@ def machine(inputs: Inputs, find: FindMachine = _CATALOG) -> Machine | None:
     return replace(known, threads_per_core=threads or known.threads_per_core, huge_pages_mib=pages)
 
 
-def seconds(text: str) -> int | None:
-    """Parse a duration such as `3600s`; None if malformed."""
-    match = _SECONDS.match(text)
-    return int(match[1]) if match else None
-
-
-def _accelerator(inputs: Inputs, hardware: Machine | None) -> Accelerator | None:
+def _accelerator(inputs: Inputs, own: Mapping[str, Any], hardware: Machine | None) -> Accelerator | None:
     """Return the attached accelerators, or else the machine's."""
-    for attached in inputs.parts("nodeConfig.guestAccelerators"):
-        driver = attached.text("gpuDriverInstallationConfig.gpuDriverVersion")
+    if inputs.parts("nodeConfig.guestAccelerators"):
         return Accelerator.model_construct(
-            type=attached.text("type"),
-            count=attached.number("count") or 1,
-            driver=_DRIVERS.get(driver, "default"),
-            gpu_partition_size=attached.text("gpuPartitionSize") or None,
-            gpu_sharing_config=_sharing(attached),
+            type=own["type"] or "",
+            count=own["count"] or 1,
+            driver=own["driver"] or "default",
+            gpu_partition_size=own["gpu_partition_size"],
+            gpu_sharing_config=part(
+                GpuSharingConfig, own["gpu_sharing_config"], max_shared_clients_per_gpu=1
+            ),
         )
     if hardware is None or not hardware.accelerator:
         return None
     return Accelerator.model_construct(type=hardware.accelerator, count=hardware.accelerator_count)
 
 
-def _sharing(attached: Inputs) -> GpuSharingConfig | None:
-    strategy = attached.text("gpuSharingConfig.gpuSharingStrategy")
-    clients = attached.number("gpuSharingConfig.maxSharedClientsPerGpu")
-    if not strategy and not clients:
-        return None
-    return GpuSharingConfig.model_construct(
-        gpu_sharing_strategy=strategy.lower().replace("_", "-"), max_shared_clients_per_gpu=clients or 1
-    )
-
-
-def _capacity(inputs: Inputs, periods: Mapping[str, tuple[datetime, datetime]]) -> AnyCapacity:
+def _capacity(
+    inputs: Inputs, own: Mapping[str, Any], periods: Mapping[str, tuple[datetime, datetime]]
+) -> AnyCapacity:
     """Return the capacity type: of the first field that is set."""
-    duration = _duration(seconds(inputs.text("nodeConfig.maxRunDuration")))
     if inputs.flag("queuedProvisioning.enabled"):
-        return Queued.model_construct(max_run_duration=duration)
+        return Queued.model_construct(max_run_duration=own["max_run_duration"])
     if inputs.flag("nodeConfig.flexStart"):
-        return FlexStart.model_construct(max_run_duration=duration)
+        return FlexStart.model_construct(max_run_duration=own["max_run_duration"])
     if inputs.flag("nodeConfig.spot"):
         return Spot()
     if inputs.flag("nodeConfig.preemptible"):
         return Preemptible()
-    affinity = inputs.text("nodeConfig.reservationAffinity.consumeReservationType")
-    if affinity in _AFFINITIES:
-        name = inputs.text("nodeConfig.reservationAffinity.values[0]") or None
-        begin, end = periods.get(name or "", (None, None))
-        return Reservation.model_construct(affinity=_AFFINITIES[affinity], name=name, from_=begin, until=end)
-    return OnDemand()
+    if own["affinity"] is None:
+        return OnDemand()
+    name = inputs.text("nodeConfig.reservationAffinity.values[0]") or None
+    begin, end = periods.get(name or "", (None, None))
+    return Reservation.model_construct(affinity=own["affinity"], name=name, from_=begin, until=end)
 
 
-def _duration(length: int | None) -> timedelta | None:
-    return None if length is None else timedelta(seconds=length)
-
-
-def _upgrade(inputs: Inputs) -> Upgrade | None:
-    surge, unavailable = (inputs.number(f"upgradeSettings.max{name}") for name in ("Surge", "Unavailable"))
-    if surge is None and unavailable is None:
-        return None
-    return Upgrade.model_construct(max_surge=surge, max_unavailable=unavailable)
-
-
-def _local_ssds(inputs: Inputs, field: str) -> LocalSsdConfig | None:
-    count = inputs.number(f"nodeConfig.{field}.localSsdCount")
-    return LocalSsdConfig.model_construct(local_ssd_count=count) if count else None
-
-
-def _nodes(inputs: Inputs, spread: int) -> tuple[Nodes, int | None]:
+def _nodes(inputs: Inputs, own: Mapping[str, Any], spread: int) -> tuple[Nodes, int | None]:
     """Return totals, and the node count at creation. GKE counts `initialNodeCount`, `nodeCount` and limits
     other than totals per zone."""
     initial = inputs.number("nodeCount")
@@ -314,16 +242,7 @@ def _nodes(inputs: Inputs, spread: int) -> tuple[Nodes, int | None]:
     total = None if initial is None else initial * spread
     if not inputs.has("autoscaling"):
         return Nodes.model_construct(count=total or 0), total
-    most = inputs.number("autoscaling.totalMaxNodeCount")
-    if most:  # a Terraform state has 0 for limits for each zone
-        least = inputs.number("autoscaling.totalMinNodeCount") or 0
-        return Nodes.model_construct(min=least, max=most), total
+    if own["max"]:  # a Terraform state has 0 for limits for each zone
+        return Nodes.model_construct(min=own["min"] or 0, max=own["max"]), total
     least, most = (inputs.number(f"autoscaling.{name}NodeCount") or 0 for name in ("min", "max"))
     return Nodes.model_construct(min=least * spread, max=most * spread), total
-
-
-def _taint(taint: Inputs) -> Taint:
-    effect = taint.text("effect")
-    return Taint.model_construct(
-        key=taint.text("key"), value=taint.text("value"), effect=_EFFECTS.get(effect, effect)
-    )

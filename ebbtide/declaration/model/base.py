@@ -1,7 +1,7 @@
 """Base class of every part of the declaration, types that the parts share, and the metadata of their fields.
 
 Rules, the comparison of existing pools and the documentation of overrides follow from the metadata
-(`pool_fields`).
+(`pool_inputs`).
 """
 
 import re
@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.faults import DeclarationError
+from ebbtide.declaration.model.forms import Form
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.values import durations
 from ebbtide.values.documents import Described
@@ -194,20 +195,31 @@ class Inputs:
 
     Attributes:
         paths: their paths; each includes everything below it.
+        form: the form in which one of them has the field's value, to write it and to read it; None if the
+            component and the reader compute it.
+        at: the path of that input.
     """
 
     cloud: CloudKind
     paths: tuple[str, ...]
+    form: Form | None
+    at: str
 
 
-def gke(*paths: str) -> Inputs:
-    """Return inputs of `gcp.container.NodePool`."""
-    return Inputs(CloudKind.GKE, paths)
+def gke(*paths: str, form: Form | None = None, at: str = "") -> Inputs:
+    """Return inputs of `gcp.container.NodePool`.
+
+    Args:
+        paths: their paths, without those that are below an input of another field.
+        form: the form of the field's value.
+        at: the path of the value. Default: the first of the paths.
+    """
+    return Inputs(CloudKind.GKE, paths, form, at or "".join(paths[:1]))
 
 
-def aks(*paths: str) -> Inputs:
-    """Return inputs of `azure-native.containerservice.AgentPool`."""
-    return Inputs(CloudKind.AKS, paths)
+def aks(*paths: str, form: Form | None = None, at: str = "") -> Inputs:
+    """Return inputs of `azure-native.containerservice.AgentPool`; arguments as of `gke`."""
+    return Inputs(CloudKind.AKS, paths, form, at or "".join(paths[:1]))
 
 
 POOL_TYPES: Final = by_cloud(

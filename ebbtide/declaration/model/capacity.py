@@ -18,10 +18,24 @@ from ebbtide.declaration.model.base import (
     only_aks,
     only_gke,
 )
+from ebbtide.declaration.model.forms import DURATION, TEXT, Form, words
 
 CALENDAR_LEAD: Final = timedelta(hours=87)
 """Time between a request for a reservation in calendar mode, of GPUs or H4D machines, and its earliest begin
 (Compute Engine docs, create-future-reservations-calendar-mode, 2026)."""
+
+
+_PRICE: Final = Form(
+    float, lambda value: float(value) if isinstance(value, int | float) and value >= 0 else None
+)
+"""A price, of which a negative one means up to the list price."""
+_AFFINITIES: Final = words(
+    {
+        "specific": "SPECIFIC_RESERVATION",
+        "any": "ANY_RESERVATION",
+        "any-then-fail": "ANY_RESERVATION_THEN_FAIL",
+    }
+)
 
 
 class OnDemand(Declared):
@@ -36,7 +50,7 @@ class Spot(Declared):
     kind: Literal["spot"] = "spot"
     eviction_policy: Annotated[
         Literal["Delete", "Deallocate"] | None,
-        aks("scaleSetEvictionPolicy"),
+        aks("scaleSetEvictionPolicy", form=TEXT),
         only_aks(
             "GKE always deletes a preempted spot node.",
             "Write capacity: spot, without evictionPolicy.",
@@ -47,7 +61,7 @@ class Spot(Declared):
     the quota and does not make the autoscaler back off (Azure/AKS#5589)."""
     max_price: Annotated[
         float | None,
-        aks("spotMaxPrice"),
+        aks("spotMaxPrice", form=_PRICE),
         only_aks(
             "Google Cloud has a single spot price, without bids.",
             "Write capacity: spot, without maxPrice.",
@@ -85,7 +99,9 @@ class FlexStart(Declared):
             what="capacity kind flex-start",
         ),
     ] = "flex-start"
-    max_run_duration: Annotated[OptionalDuration, gke("nodeConfig.maxRunDuration")] = default(None)
+    max_run_duration: Annotated[OptionalDuration, gke("nodeConfig.maxRunDuration", form=DURATION)] = default(
+        None
+    )
     """Maximum lifetime of a node, up to `7d`."""
 
 
@@ -103,7 +119,9 @@ class Queued(Declared):
             what="capacity kind queued",
         ),
     ] = "queued"
-    max_run_duration: Annotated[OptionalDuration, gke("nodeConfig.maxRunDuration")] = default(None)
+    max_run_duration: Annotated[OptionalDuration, gke("nodeConfig.maxRunDuration", form=DURATION)] = default(
+        None
+    )
     """Maximum lifetime of a node, up to `7d`."""
 
 
@@ -124,6 +142,7 @@ class Reservation(Declared):
     kind: Literal["reservation"] = "reservation"
     affinity: Annotated[
         Literal["specific", "any", "any-then-fail"],
+        gke(at="nodeConfig.reservationAffinity.consumeReservationType", form=_AFFINITIES),
         only_gke(
             "A pool on AKS uses only its own capacity reservation group.",
             "Remove affinity.",

@@ -1,39 +1,50 @@
-"""Node pools, from which queues, placement, quotas and cost are derived, and the metadata of their fields."""
+"""Node pools, from which queues, placement, quotas and cost are derived, and the inputs of their fields."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from functools import cache
-from typing import Annotated, Any, Final, Literal
+from operator import attrgetter
+from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from ebbtide.declaration.catalog.gpu_direct import Strategy
 from ebbtide.declaration.catalog.machines import spelled
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.base import (
-    Change,
     Converted,
     Count,
     Declared,
-    Inputs,
     Name,
     Names,
     NodesOrShare,
-    OnlyOn,
     OptionalDuration,
     Overrides,
     Positive,
     Zone,
     aks,
-    change_of,
     default,
     gke,
     only_aks,
     only_gke,
 )
 from ebbtide.declaration.model.capacity import Capacity, OnDemand
-from ebbtide.declaration.model.shape.error_locations import models_in
+from ebbtide.declaration.model.forms import (
+    CAPITALIZED,
+    CONSTANT,
+    COUNT_OR_SHARE,
+    FLAG,
+    LABELS,
+    NUMBER,
+    SECONDS,
+    SIZE,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    Form,
+    number,
+    parts,
+    text,
+    words,
+)
 
 DEFAULT_ACCOUNT: Final = "default"
 """Value of `serviceAccount` for the project's Compute Engine default account (GKE v1 API, NodeConfig)."""
@@ -69,23 +80,76 @@ class Taint(Declared):
         return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
 
 
+_EFFECTS: Final = words(
+    {"NoSchedule": "NO_SCHEDULE", "PreferNoSchedule": "PREFER_NO_SCHEDULE", "NoExecute": "NO_EXECUTE"}
+)
+
+
+def _gke_taints(taints: Sequence[Taint]) -> list[dict[str, str]] | None:
+    return [
+        {"key": taint.key, "value": taint.value, "effect": _EFFECTS.write(taint.effect)} for taint in taints
+    ] or None
+
+
+def _read_gke_taint(written: Mapping[str, object]) -> Taint:
+    key, value, effect = (text(written.get(name)) or "" for name in ("key", "value", "effect"))
+    word = _EFFECTS.read(effect)
+    return Taint.model_construct(key=key, value=value, effect=TaintEffect(word) if word else effect)
+
+
+def _read_aks_taint(written: str) -> Taint:
+    """Parse a taint as AKS spells it, `key=value:effect`."""
+    taint, _, effect = written.rpartition(":")
+    key, _, value = taint.partition("=")
+    known = effect in [*TaintEffect]
+    return Taint.model_construct(key=key, value=value, effect=TaintEffect(effect) if known else effect)
+
+
+_GKE_TAINTS: Final = Form(_gke_taints, lambda value: tuple(map(_read_gke_taint, parts(value))))
+_AKS_TAINTS: Final = Form(
+    lambda taints: [str(taint) for taint in taints] or None,
+    lambda value: tuple(map(_read_aks_taint, TEXTS.read(value))),
+)
+
+
+_GPUS: Final = "nodeConfig.guestAccelerators[0]"
+
+
 class GpuSharingConfig(Declared):
     """Sharing of one GPU by several containers, without memory isolation."""
 
-    gpu_sharing_strategy: Literal["time-sharing", "mps"] = "time-sharing"
+    gpu_sharing_strategy: Annotated[
+        Literal["time-sharing", "mps"],
+        gke(at=f"{_GPUS}.gpuSharingConfig.gpuSharingStrategy", form=CONSTANT),
+    ] = "time-sharing"
     """`time-sharing` switches between containers; `mps` (NVIDIA Multi-Process Service) runs them at once."""
-    max_shared_clients_per_gpu: Annotated[int, Field(strict=True, ge=2, le=48)]
+    max_shared_clients_per_gpu: Annotated[
+        int,
+        Field(strict=True, ge=2, le=48),
+        gke(at=f"{_GPUS}.gpuSharingConfig.maxSharedClientsPerGpu", form=NUMBER),
+    ]
     """Containers that share a GPU, or one partition of it, from 2 to 48. Each requests 1 `nvidia.com/gpu`."""
 
 
 class Accelerator(Declared):
     """The accelerators of one node."""
 
-    type: Name
+    type: Annotated[Name, gke(at=f"{_GPUS}.type", form=TEXT)]
     """Type, as the cloud or the catalog names it: `nvidia-tesla-t4`, `nvidia-l4`."""
-    count: Positive = 1
+    count: Annotated[Positive, gke(at=f"{_GPUS}.count", form=NUMBER)] = 1
     """Number per node."""
-    driver: Annotated[Literal["default", "latest", "none"] | None, aks("gpuProfile")] = None
+    driver: Annotated[
+        Literal["default", "latest", "none"] | None,
+        gke(
+            at=f"{_GPUS}.gpuDriverInstallationConfig.gpuDriverVersion",
+            form=words({"default": "DEFAULT", "latest": "LATEST", "none": "INSTALLATION_DISABLED"}),
+        ),
+        aks(
+            "gpuProfile",
+            at="gpuProfile.driver",
+            form=words({"default": "Install", "latest": "Install", "none": "None"}),
+        ),
+    ] = None
     """Driver that the cloud installs: GKE has `default` and `latest`, AKS `default`; `none` leaves it to
     `addons.drivers`. Default: `default` if that is `managed`, else `none`."""
     gpu_sharing_config: Annotated[
@@ -99,6 +163,7 @@ class Accelerator(Declared):
     """GKE: several containers on each GPU. Fixed when the pool is created."""
     gpu_partition_size: Annotated[
         Name | None,
+        gke(at=f"{_GPUS}.gpuPartitionSize", form=TEXT),
         only_gke(
             "AKS partitions GPUs by instance profile.",
             "Write gpuInstanceProfile: MIG1g, for example.",
@@ -109,7 +174,7 @@ class Accelerator(Declared):
     the pool is created."""
     gpu_instance_profile: Annotated[
         Literal["MIG1g", "MIG2g", "MIG3g", "MIG4g", "MIG7g"] | None,
-        aks("gpuInstanceProfile"),
+        aks("gpuInstanceProfile", form=TEXT),
         only_aks(
             "GKE partitions GPUs by partition size.",
             "Write gpuPartitionSize: 1g.5gb, for example.",
@@ -132,6 +197,12 @@ class MachineShape(Declared):
     """Accelerators that are part of the machine, for a type that the catalog does not have."""
 
 
+_TYPE: Final = Form(
+    attrgetter("type"),
+    lambda value: MachineShape.model_construct(type=spelled(value)) if text(value) else None,
+)
+
+
 def _shape_from_name(value: object) -> object:
     return {"type": value} if isinstance(value, str) else value
 
@@ -150,9 +221,13 @@ _Machine = Annotated[
 class Nodes(Declared):
     """Node counts, in total over the pool's zones."""
 
-    min: Count | None = None
+    min: Annotated[
+        Count | None, gke(at="autoscaling.totalMinNodeCount", form=NUMBER), aks(at="minCount", form=NUMBER)
+    ] = None
     """Minimum. Default: 0 for a work pool; 1 for a system pool on GKE, 2 on AKS."""
-    max: Positive | None = None
+    max: Annotated[
+        Positive | None, gke(at="autoscaling.totalMaxNodeCount", form=NUMBER), aks(at="maxCount", form=NUMBER)
+    ] = None
     """Maximum of the autoscaler."""
     count: Positive | None = None
     """A fixed count without autoscaling, instead of `min` and `max`. Changing it resizes the pool."""
@@ -163,20 +238,20 @@ class Disk(Declared):
 
     size_gib: Annotated[
         Positive | None,
-        gke("nodeConfig.diskSizeGb", "nodeConfig.bootDisk.sizeGb"),
-        aks("osDiskSizeGB"),
+        gke("nodeConfig.diskSizeGb", "nodeConfig.bootDisk.sizeGb", form=SIZE),
+        aks("osDiskSizeGB", form=SIZE),
     ] = None
     """Size in GiB. Default: 100; for a system pool 30 on GKE and 64 on AKS."""
     type: Annotated[
         Name | None,
-        gke("nodeConfig.diskType", "nodeConfig.bootDisk.diskType"),
-        aks("osDiskType"),
+        gke("nodeConfig.diskType", "nodeConfig.bootDisk.diskType", form=TEXT),
+        aks("osDiskType", form=CAPITALIZED),
     ] = None
     """GKE: `pd-standard`, `pd-balanced`, `pd-ssd`, `hyperdisk-balanced`. AKS: `managed`, `ephemeral`.
     Default: `pd-balanced`, or `hyperdisk-balanced` for a machine that boots from it alone; `managed`."""
     kubelet_disk_type: Annotated[
         Literal["OS", "Temporary"] | None,
-        aks("kubeletDiskType"),
+        aks("kubeletDiskType", form=TEXT),
         only_aks(
             "GKE stores ephemeral data on the boot disk or on local SSDs.",
             "Write ephemeralStorageLocalSsdConfig instead.",
@@ -194,6 +269,12 @@ class LocalSsdConfig(Declared):
     """Number of disks. Default: the number that the machine type always has."""
 
 
+_SSDS: Final = Form(
+    attrgetter("local_ssd_count"),
+    lambda value: LocalSsdConfig.model_construct(local_ssd_count=count) if (count := number(value)) else None,
+)
+
+
 class SecondaryBootDisk(Declared):
     """A disk created for each node from a disk image."""
 
@@ -204,12 +285,36 @@ class SecondaryBootDisk(Declared):
     pods mount from the node."""
 
 
+def _secondary_disks(disks: Sequence[SecondaryBootDisk]) -> list[dict[str, str]] | None:
+    return [disk.model_dump(exclude_none=True) for disk in disks] or None
+
+
+def _read_secondary_disks(value: object) -> tuple[SecondaryBootDisk, ...]:
+    return tuple(
+        SecondaryBootDisk.model_construct(
+            disk_image=text(item.get("diskImage")) or "", mode=text(item.get("mode"))
+        )
+        for item in parts(value)
+    )
+
+
+_SECONDARY_DISKS: Final = Form(_secondary_disks, _read_secondary_disks)
+
+
 class Upgrade(Declared):
     """Replacement of nodes during upgrades."""
 
-    max_surge: NodesOrShare | None = None
+    max_surge: Annotated[
+        NodesOrShare | None,
+        gke(at="upgradeSettings.maxSurge", form=WHOLE),
+        aks(at="upgradeSettings.maxSurge", form=COUNT_OR_SHARE),
+    ] = None
     """Maximum number of nodes added at a time; on AKS also a share of the pool's nodes: `33%`."""
-    max_unavailable: NodesOrShare | None = None
+    max_unavailable: Annotated[
+        NodesOrShare | None,
+        gke(at="upgradeSettings.maxUnavailable", form=WHOLE),
+        aks(at="upgradeSettings.maxUnavailable", form=COUNT_OR_SHARE),
+    ] = None
     """Maximum number of nodes unavailable at a time; on AKS also a share."""
 
 
@@ -225,8 +330,8 @@ class Pool(Declared):
     role: Annotated[Converted[Role, Role | Literal["system", "work"]], aks("mode")] = default(Role.WORK)
     machine: Annotated[
         Converted[_Machine | None, MachineShape | str | None],
-        gke("nodeConfig.machineType"),
-        aks("vmSize"),
+        gke("nodeConfig.machineType", form=_TYPE),
+        aks("vmSize", form=_TYPE),
         aks("virtualMachinesProfile", "virtualMachineNodesStatus", "type"),
     ] = default(None)
     """Machine type, as its name or with its resources."""
@@ -247,20 +352,27 @@ class Pool(Declared):
     ] = Nodes()
     zones: Annotated[
         Converted[tuple[Zone, ...], list[str] | list[int] | tuple[str | int, ...]],
-        gke("nodeLocations"),
-        aks("availabilityZones"),
+        gke("nodeLocations", form=TEXTS),
+        aks("availabilityZones", form=TEXTS),
     ] = default(())
     """GKE: zones of the cluster's region (`us-central1-a`). AKS: zones by number (`1`). Default: the
     cluster's zones."""
     location_policy: Annotated[
-        Literal["balanced", "any"] | None, only_gke("AKS always balances a pool over its zones.")
+        Literal["balanced", "any"] | None,
+        gke(at="autoscaling.locationPolicy", form=CONSTANT),
+        only_gke("AKS always balances a pool over its zones."),
     ] = None
     """GKE: the autoscaler spreads nodes over the zones (`balanced`), or uses any zone with stock (`any`).
     Default: `any`, but `balanced` for on-demand and reservation."""
     disk: Disk = Disk()
     ephemeral_storage_local_ssd_config: Annotated[
         LocalSsdConfig | None,
-        gke("nodeConfig.ephemeralStorageLocalSsdConfig", "nodeConfig.localSsdCount"),
+        gke(
+            "nodeConfig.ephemeralStorageLocalSsdConfig",
+            "nodeConfig.localSsdCount",
+            at="nodeConfig.ephemeralStorageLocalSsdConfig.localSsdCount",
+            form=_SSDS,
+        ),
         only_gke(
             "AKS has no setting for local SSDs: machines have their own disks.",
             "Write disk: {kubeletDiskType: Temporary} for the machine's temporary disk.",
@@ -270,7 +382,11 @@ class Pool(Declared):
     when the pool is created."""
     local_nvme_ssd_block_config: Annotated[
         LocalSsdConfig | None,
-        gke("nodeConfig.localNvmeSsdBlockConfig"),
+        gke(
+            "nodeConfig.localNvmeSsdBlockConfig",
+            at="nodeConfig.localNvmeSsdBlockConfig.localSsdCount",
+            form=_SSDS,
+        ),
         only_gke(
             "AKS attaches the NVMe disks of a machine without a setting.",
             source="azure-aks-docs best-practices-storage-nvme.md (2025-10-17)",
@@ -279,13 +395,13 @@ class Pool(Declared):
     """GKE: local SSDs as raw block devices. Fixed when the pool is created."""
     secondary_boot_disks: Annotated[
         Converted[tuple[SecondaryBootDisk, ...], Sequence[SecondaryBootDisk]],
-        gke("nodeConfig.secondaryBootDisks"),
+        gke("nodeConfig.secondaryBootDisks", form=_SECONDARY_DISKS),
         only_gke("AKS does not support secondary boot disks."),
     ] = default(())
     """GKE: disks with container images or data, preloaded on each node. Fixed when the pool is created."""
     image_streaming: Annotated[
         bool | None,
-        gke("nodeConfig.gcfsConfig"),
+        gke("nodeConfig.gcfsConfig", at="nodeConfig.gcfsConfig.enabled", form=FLAG),
         only_gke(
             "AKS streams images of Azure Container Registry with artifact streaming, which Ebbtide does not "
             "configure.",
@@ -296,24 +412,24 @@ class Pool(Declared):
     has container images, which requires it."""
     image: Annotated[
         _Image | None,
-        gke("nodeConfig.imageType"),
-        aks("osType", "osSKU"),
+        gke("nodeConfig.imageType", form=words({"cos": "COS_CONTAINERD", "ubuntu": "UBUNTU_CONTAINERD"})),
+        aks("osType", "osSKU", at="osSKU", form=words({"ubuntu": "Ubuntu", "azure-linux": "AzureLinux"})),
     ] = None
     """Node image. GKE: `cos` or `ubuntu`; AKS: `ubuntu` or `azure-linux`. Default: `cos`, `ubuntu`."""
-    labels: Annotated[dict[str, str], gke("nodeConfig.labels"), aks("nodeLabels")] = Field(
-        default_factory=dict[str, str]
-    )
+    labels: Annotated[
+        dict[str, str], gke("nodeConfig.labels", form=LABELS), aks("nodeLabels", form=LABELS)
+    ] = Field(default_factory=dict[str, str])
     """Node labels besides the derived ones. A derived label can be given another value."""
     taints: Annotated[
         Converted[tuple[Taint, ...] | None, Sequence[Taint] | None],
-        gke("nodeConfig.taints", "nodeConfig.effectiveTaints", "nodeConfig.taintConfig"),
-        aks("nodeTaints", "nodeInitializationTaints"),
+        gke("nodeConfig.taints", "nodeConfig.effectiveTaints", "nodeConfig.taintConfig", form=_GKE_TAINTS),
+        aks("nodeTaints", "nodeInitializationTaints", form=_AKS_TAINTS),
     ] = default(None)
     """Taints instead of the derived one. Taints that the cloud adds itself remain. On a system pool, `[]`
     also admits steps of Kubeflow Pipelines that select no pool."""
     service_account: Annotated[
         str | None,
-        gke("nodeConfig.serviceAccount"),
+        gke("nodeConfig.serviceAccount", form=TEXT),
         only_gke(
             "Nodes on AKS use the cluster's kubelet identity.",
             source="azure-native 3.29.0, AgentPool; azure-aks-docs pre-created-kubelet-managed-identity.md "
@@ -324,7 +440,7 @@ class Pool(Declared):
     service account. Default: the cluster's own."""
     network_tags: Annotated[
         Names,
-        gke("nodeConfig.tags"),
+        gke("nodeConfig.tags", form=TEXTS),
         only_gke(
             "Azure firewall rules apply to subnets, not to tags.",
             source="azure-native 3.29.0, AgentPool; learn.microsoft.com, network-security-groups-overview "
@@ -344,7 +460,9 @@ class Pool(Declared):
     ] = None
     """AKS: resource id of an existing subnet for the pool's nodes, in the network of `cloud.network.subnet`.
     Default: that subnet. Fixed when the pool is created."""
-    max_pods_per_node: Annotated[Positive | None, gke("maxPodsPerNode"), aks("maxPods")] = None
+    max_pods_per_node: Annotated[
+        Positive | None, gke("maxPodsPerNode", form=NUMBER), aks("maxPods", form=NUMBER)
+    ] = None
     """Maximum number of pods on a node. Default: the cloud's own."""
     compact: Annotated[
         bool,
@@ -356,7 +474,7 @@ class Pool(Declared):
     workload policy that exists."""
     gvnic: Annotated[
         bool | None,
-        gke("nodeConfig.gvnic"),
+        gke("nodeConfig.gvnic", at="nodeConfig.gvnic.enabled", form=FLAG),
         only_gke("AKS enables accelerated networking on every machine that supports it."),
     ] = None
     """GKE: Google's virtual network interface. Default: true on the series that require it."""
@@ -375,7 +493,7 @@ class Pool(Declared):
     created."""
     threads_per_core: Annotated[
         Literal[1, 2] | None,
-        gke("nodeConfig.advancedMachineFeatures.threadsPerCore"),
+        gke("nodeConfig.advancedMachineFeatures.threadsPerCore", form=NUMBER),
         only_gke("AKS has no such setting."),
     ] = None
     """GKE: threads of each core. `1` switches simultaneous multithreading off: a node has half as many CPUs,
@@ -389,7 +507,7 @@ class Pool(Declared):
     created and deleted together. Fixed when the pool is created."""
     shutdown_grace: Annotated[
         OptionalDuration,
-        gke("nodeConfig.kubeletConfig.shutdownGracePeriodSeconds"),
+        gke("nodeConfig.kubeletConfig.shutdownGracePeriodSeconds", form=SECONDS),
         only_gke(
             "AKS has no setting for how long an evicted node keeps running.",
             source="azure-aks-docs spot-node-pool.md (2025-04-06)",
@@ -413,7 +531,7 @@ class Pool(Declared):
     """Replacement of nodes during upgrades. Not for flex-start, queued, and spot on AKS."""
     auto_repair: Annotated[
         bool | None,
-        gke("management.autoRepair"),
+        gke("management.autoRepair", form=FLAG),
         only_gke(
             "AKS always repairs nodes, without a setting.",
             source="azure-aks-docs node-auto-repair.md (2026-07-01)",
@@ -423,7 +541,7 @@ class Pool(Declared):
     do not support it."""
     auto_upgrade: Annotated[
         bool | None,
-        gke("management.autoUpgrade"),
+        gke("management.autoUpgrade", form=FLAG),
         only_gke(
             "AKS has one upgrade channel for all pools of a cluster.",
             "Remove autoUpgrade, or write upgradeChannel under cloud.",
@@ -446,68 +564,3 @@ class Pool(Declared):
     def is_system(self) -> bool:
         """True for the system pool."""
         return self.role is Role.SYSTEM
-
-
-_PARTS = ("accelerator", "capacity", "disk")
-"""Fields whose own fields have metadata."""
-
-
-@dataclass(frozen=True, slots=True)
-class PoolField:
-    """A field of a pool, or of a part of it.
-
-    Attributes:
-        path: path in the declaration, below the pool; for the `kind` of a part, the part's.
-        names: its names in Python, from the pool on.
-        inputs: its inputs on each cloud.
-        only: the only cloud that has it; None for both.
-    """
-
-    path: str
-    names: tuple[str, ...]
-    owner: type[BaseModel]
-    inputs: tuple[Inputs, ...]
-    only: OnlyOn | None
-
-    def is_written(self, pool: Pool) -> bool:
-        """Return whether a pool has another value than the default."""
-        part: Any = pool
-        *parents, name = self.names
-        for parent in parents:
-            part = getattr(part, parent)
-        if not isinstance(part, self.owner):
-            return False
-        default = self.owner.model_fields[name].get_default(call_default_factory=True)
-        return name == "kind" or getattr(part, name) != default
-
-
-@cache
-def pool_fields() -> tuple[PoolField, ...]:
-    """Return every field of a pool, in the order of the declaration."""
-    return tuple(_fields(Pool, "", ()))
-
-
-def _fields(owner: type[BaseModel], path: str, parents: tuple[str, ...]) -> Iterator[PoolField]:
-    for name, field in owner.model_fields.items():
-        below = path if name == "kind" else f"{path}.{field.alias}".removeprefix(".")
-        inputs = tuple(item for item in field.metadata if isinstance(item, Inputs))
-        only = next((item for item in field.metadata if isinstance(item, OnlyOn)), None)
-        yield PoolField(below, (*parents, name), owner, inputs, only)
-        for part in models_in(field.annotation) if name in _PARTS else ():
-            yield from _fields(part, below, (*parents, name))
-
-
-def field_by_input(cloud: CloudKind, change: Change | None = None) -> dict[str, str]:
-    """Return the path of a pool's field by each of its inputs.
-
-    Args:
-        change: effect of a change of the inputs; None for all inputs.
-    """
-    return {
-        path: field.path
-        for field in pool_fields()
-        for inputs in field.inputs
-        if inputs.cloud is cloud
-        for path in inputs.paths
-        if change is None or change == change_of(cloud, path)
-    }

@@ -19,7 +19,7 @@ from ebbtide.analysis.review.difference import Change, compare
 from ebbtide.declaration.cloud_kind import by_cloud
 from ebbtide.declaration.model import declare
 from ebbtide.declaration.model.faults import DeclarationError
-from ebbtide.declaration.model.pool import field_by_input
+from ebbtide.declaration.model.pool_inputs import field_by_input
 from ebbtide.declaration.model.rules import overridable as override_rules
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.operations.adopting import azure

@@ -27,7 +27,8 @@ from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.base import OnlyOn
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.pool import MachineShape, Pool, PoolField, pool_fields
+from ebbtide.declaration.model.pool import MachineShape, Pool
+from ebbtide.declaration.model.pool_inputs import PoolField, pool_fields
 from ebbtide.declaration.model.rules.rule import (
     NO_GKE_POOL,
     NO_POOL,

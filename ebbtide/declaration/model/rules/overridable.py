@@ -8,7 +8,7 @@ from typing import Final, Self
 from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.base import POOL_TYPES
 from ebbtide.declaration.model.expiry import LABEL as EXPIRES
-from ebbtide.declaration.model.pool import field_by_input
+from ebbtide.declaration.model.pool_inputs import field_by_input
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from ebbtide.declaration.catalog.machines import spelled
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.pool import pool_fields
+from ebbtide.declaration.model.pool_inputs import pool_fields
 from ebbtide.declaration.model.rules.overridable import CLUSTERS, POOLS, Overridable
 from ebbtide.declaration.model.rules.rule import PoolIn, cluster_rule, pool_rule, pools_of
 from ebbtide.declaration.providers.constraints import Limit, constraints_of, words_of_pattern
