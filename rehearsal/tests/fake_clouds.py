@@ -8,9 +8,10 @@ from typing import Any, Protocol, cast
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import revealed
 from ebbtide.declaration.catalog.clouds import region_of
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud import existing
-from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
-from ebbtide_rehearsal.cloud.gcp.provider import Gcp
+from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
+from ebbtide_rehearsal.cloud.ids import PACKAGES
 from ebbtide_rehearsal.cloud.provider import (
     Call,
     Clusters,
@@ -48,7 +49,7 @@ def existing_cloud(store: Store, written: Declaration, planes: Clusters | None =
     """The fake of the declaration's cloud, with what the declaration needs and does not make."""
     planes = planes or FakeControlPlanes()
     existing.make(written, store, planes)
-    return Gcp(store, planes) if written["cloud"]["kind"] == "gke" else AzureProvider(store, planes)
+    return FakeProvider(PACKAGES[CloudKind(written["cloud"]["kind"])], store, planes)
 
 
 def settings_of(written: Declaration) -> dict[str, Any]:

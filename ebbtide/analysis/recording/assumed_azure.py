@@ -200,7 +200,7 @@ def credentials(
 
 
 # A single subscription and tenant for all ids, so that they are consistent.
-_TENANT: Final = uuid_for("tenant")
+TENANT: Final = uuid_for("tenant")
 _SUBSCRIPTION: Final = uuid_for("subscription")
 
 
@@ -229,7 +229,7 @@ def _rule(type_: str) -> ResourceRule:
 _DERIVED: Final[Mapping[str, Derivation]] = {
     "name": _named("resourceName"),
     "subscriptionId": lambda _: _SUBSCRIPTION,
-    "tenantId": lambda _: _TENANT,
+    "tenantId": lambda _: TENANT,
     "nodeResourceGroup": _node_group,
     "suffix": lambda _: WORD,
     "address": lambda _: ADDRESS,
@@ -288,7 +288,7 @@ def _credentials(question: Question) -> dict[str, Plain]:
     group = question.text("resourceGroupName") or f"{WORD}-group"
     server = f"https://{name.lower()}-{WORD}.hcp.{WORD}.azmk8s.io:443"
     return credentials(
-        "clusterUser", name, group, tenant=_TENANT, server=server, certificate=CERTIFICATE_BASE64
+        "clusterUser", name, group, tenant=TENANT, server=server, certificate=CERTIFICATE_BASE64
     )
 
 

@@ -21,10 +21,10 @@ from typing import Final, Literal
 
 from ebbtide import lazy_packages
 from ebbtide.autoscaler.backoff import NodeSettings
-from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
 from ebbtide_rehearsal.cloud.control_planes import ControlPlanes
 from ebbtide_rehearsal.cloud.existing import make
-from ebbtide_rehearsal.cloud.gcp.provider import Gcp
+from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
+from ebbtide_rehearsal.cloud.ids import AZURE, GCP
 from ebbtide_rehearsal.cloud.node_pools.loop import NodeLoop
 from ebbtide_rehearsal.cloud.node_pools.pod_processes import PROCESSES
 from ebbtide_rehearsal.cloud.protocol import serve
@@ -66,7 +66,7 @@ def assembled(directory: Path, settings: CloudSettings, store: Store) -> Generat
     try:
         if settings.declaration:
             make(settings.declaration, store, clusters, settings.tools)
-        yield Assembled((Gcp(store, clusters), AzureProvider(store, clusters)), clusters)
+        yield Assembled([FakeProvider(package, store, clusters) for package in (GCP, AZURE)], clusters)
     finally:
         clusters.stop()
 

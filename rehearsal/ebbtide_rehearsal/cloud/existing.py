@@ -13,7 +13,6 @@ from typing import Any, Final, assert_never
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import part
 from ebbtide.declaration.catalog.versions import PINS
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster
 from ebbtide.declaration.model.declare import declare
@@ -21,14 +20,9 @@ from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.operations.adopting.found import Found
 from ebbtide.placement.kueue_settings import Installation, frameworks, uncounted
 from ebbtide.values.kueue_api import CONFIGURATION
-from ebbtide_rehearsal.cloud.azure.seeding import seed_cluster as seed_aks
-from ebbtide_rehearsal.cloud.azure.seeding import seed_found as found_on_aks
-from ebbtide_rehearsal.cloud.azure.seeding import seed_subnet
-from ebbtide_rehearsal.cloud.gcp.seeding import SeededNetwork, seed_network
-from ebbtide_rehearsal.cloud.gcp.seeding import seed_cluster as seed_gke
-from ebbtide_rehearsal.cloud.gcp.seeding import seed_found as found_on_gke
 from ebbtide_rehearsal.cloud.provider import BEHIND, Clusters
 from ebbtide_rehearsal.cloud.regions import add_machines, add_regions
+from ebbtide_rehearsal.cloud.seeding import seed_aks, seed_found, seed_gke, seed_network, seed_subnet
 from ebbtide_rehearsal.cloud.store import Store
 
 NAME: Final = "ml-pipeline"
@@ -287,13 +281,7 @@ def make_found(found: Found, written: Mapping[str, Any], store: Store, clusters:
         introduce(written, store)
     else:
         make(written, store, clusters)
-    match found.cloud:
-        case CloudKind.GKE:
-            found_on_gke(store, clusters, found)
-        case CloudKind.AKS | None:
-            found_on_aks(store, clusters, found)
-        case _:
-            assert_never(found.cloud)
+    seed_found(store, clusters, found)
 
 
 def introduce(written: Mapping[str, Any], store: Store) -> None:
@@ -320,14 +308,12 @@ def _gke(cloud: Gke, store: Store, clusters: Clusters) -> str | None:
         seed_network(
             store,
             clusters,
-            SeededNetwork(
-                project=cloud.project,
-                location=cloud.location,
-                network=network.vpc.rpartition("/")[2],
-                subnetwork=(network.subnet or "").rpartition("/")[2],
-                pods=network.pods_range or "",
-                services=network.services_range or "",
-            ),
+            project=cloud.project,
+            location=cloud.location,
+            network=network.vpc.rpartition("/")[2],
+            subnetwork=(network.subnet or "").rpartition("/")[2],
+            pods=network.pods_range or "",
+            services=network.services_range or "",
         )
     if cloud.existing is None:
         return None

@@ -165,11 +165,15 @@ class Provider(Protocol):
     """A provider. Calls are concurrent, from several threads; any exception other than `RefusedError` is a
     bug."""
 
-    package: str
-    """Package of the emulated provider, such as `azure-native`."""
+    @property
+    def package(self) -> str:
+        """Package of the emulated provider, such as `azure-native`."""
+        ...
 
-    version: str
-    """Version of the emulated provider, as requested by the program's SDK."""
+    @property
+    def version(self) -> str:
+        """Version of the emulated provider, as requested by the program's SDK."""
+        ...
 
     def configured(self, variables: Properties) -> "Provider":
         """Return the provider for an explicit or default provider resource with the inputs `variables`, for

@@ -8,6 +8,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from ebbtide.analysis.providers.property_path import values_at
+from ebbtide_rehearsal.cloud.ids import (
+    ASSIGNMENT,
+    BUCKET,
+    NETWORK,
+    OBJECT,
+    REGISTRY,
+    SUBNET,
+    SUBNETWORK,
+    within,
+)
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 
@@ -18,18 +28,20 @@ class Reference(NamedTuple):
         path: path of the property, without indices.
         target: type token of the other resource; empty for any.
         use: `needs`: it has to exist; `uses`: and cannot be deleted meanwhile; `part`: this one is deleted
-            with it.
+            with it; `content`: and may keep it from being deleted.
+        item: path of names in the other resource, without indices, of which the value is one; empty for the
+            resource itself.
+        within: property that refers to the resource with the items.
     """
 
     path: str
     target: str
-    use: Literal["needs", "uses", "part"] = "needs"
+    use: Literal["needs", "uses", "part", "content"] = "needs"
+    item: str = ""
+    within: str = ""
 
 
-_NETWORK: Final = "gcp:compute/network:Network"
-_SUBNETWORK: Final = "gcp:compute/subnetwork:Subnetwork"
-_IN_NETWORK: Final = (Reference("network", _NETWORK, "uses"),)
-_SUBNET: Final = "azure-native:network:Subnet"
+_IN_NETWORK: Final = (Reference("network", NETWORK, "uses"),)
 _RESERVATIONS: Final = "azure-native:compute:CapacityReservationGroup"
 _WORKSPACE: Final = "azure-native:operationalinsights:Workspace"
 _IDENTITIES: Final = Reference(
@@ -37,35 +49,45 @@ _IDENTITIES: Final = Reference(
 )
 _MONITORED: Final = Reference("resourceUri", "")
 
+
+def _range(path: str) -> Reference:
+    """Return the reference to a secondary range of the subnetwork."""
+    return Reference(path, SUBNETWORK, item="secondaryIpRanges.rangeName", within="subnetwork")
+
+
 REFERENCES: Final[Mapping[str, tuple[Reference, ...]]] = {
     "gcp:compute/subnetwork:Subnetwork": _IN_NETWORK,
     "gcp:compute/firewall:Firewall": _IN_NETWORK,
     "gcp:compute/router:Router": _IN_NETWORK,
     "gcp:compute/routerNat:RouterNat": (
         Reference("router", "gcp:compute/router:Router", "part"),
-        Reference("subnetworks.name", _SUBNETWORK),
+        Reference("subnetworks.name", SUBNETWORK),
     ),
-    "gcp:container/cluster:Cluster": (*_IN_NETWORK, Reference("subnetwork", _SUBNETWORK, "uses")),
+    "gcp:container/cluster:Cluster": (
+        *_IN_NETWORK,
+        Reference("subnetwork", SUBNETWORK, "uses"),
+        _range("ipAllocationPolicy.clusterSecondaryRangeName"),
+        _range("ipAllocationPolicy.servicesSecondaryRangeName"),
+    ),
     "gcp:container/nodePool:NodePool": (
-        Reference("networkConfig.additionalNodeNetworkConfigs.subnetwork", _SUBNETWORK, "uses"),
+        Reference("networkConfig.additionalNodeNetworkConfigs.subnetwork", SUBNETWORK, "uses"),
     ),
-    "gcp:filestore/instance:Instance": (Reference("networks.network", _NETWORK, "uses"),),
+    "gcp:filestore/instance:Instance": (Reference("networks.network", NETWORK, "uses"),),
     "gcp:serviceaccount/iAMMember:IAMMember": (
         Reference("serviceAccountId", "gcp:serviceaccount/account:Account", "part"),
     ),
-    "gcp:storage/bucketIAMMember:BucketIAMMember": (
-        Reference("bucket", "gcp:storage/bucket:Bucket", "part"),
-    ),
+    "gcp:storage/bucketIAMMember:BucketIAMMember": (Reference("bucket", BUCKET, "part"),),
+    OBJECT: (Reference("bucket", BUCKET, "content"),),
     "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember": (
         Reference("repository", "gcp:artifactregistry/repository:Repository", "part"),
     ),
     "azure-native:containerservice:ManagedCluster": (
         _IDENTITIES,
-        Reference("agentPoolProfiles.vnetSubnetID", _SUBNET),
+        Reference("agentPoolProfiles.vnetSubnetID", SUBNET),
         Reference("addonProfiles.omsagent.config.logAnalyticsWorkspaceResourceID", _WORKSPACE),
     ),
     "azure-native:containerservice:AgentPool": (
-        Reference("vnetSubnetID", _SUBNET, "uses"),
+        Reference("vnetSubnetID", SUBNET, "uses"),
         Reference("capacityReservationGroupID", _RESERVATIONS, "uses"),
     ),
     "azure-native:storage:StorageAccount": (_IDENTITIES,),
@@ -85,6 +107,15 @@ REFERENCES: Final[Mapping[str, tuple[Reference, ...]]] = {
     "azure-native:monitor:DiagnosticSetting": (_MONITORED, Reference("workspaceId", _WORKSPACE)),
 }
 """References by type token."""
+
+TAKEN: Final[Mapping[str, tuple[str, ...]]] = {
+    ASSIGNMENT: ("scope", "roleDefinitionId", "principalId"),
+    "azure-native:managedidentity:FederatedIdentityCredential": ("resourceName", "issuer", "subject"),
+    "azure-native:storage:StorageAccount": ("accountName",),
+    REGISTRY: ("registryName",),
+}
+"""Properties that no two resources of a type share, whatever their ids (Azure/bicep#11367,
+Azure/bicep-types-az#2054, hashicorp/terraform#11485, MicrosoftDocs/azure-dev-docs#1303)."""
 
 
 def references(token: str) -> tuple[Reference, ...]:
@@ -107,19 +138,14 @@ def is_of(reference: str, identity: str) -> bool:
     return text == own or own.endswith(f"/{text}") or text.endswith(f"/{own}")
 
 
-def is_within(identity: str, scope: str) -> bool:
-    """Return whether a resource is a scope, or below it."""
-    return f"{identity.lower()}/".startswith(f"{scope.lower()}/")
-
-
 def referring(store: Store, resource: Resource, use: str) -> Iterator[Resource]:
     """Yield the resources outside of a resource that refer in a way to it, or to a resource below it."""
     known = store.resources(resource.cloud)
-    targets = [other for other in known if is_within(other.id, resource.id)]
+    targets = [other for other in known if within(other.id, resource.id)]
     for other in known:
         if any(
             reference.use == use and reference.target == target.type and is_of(text, target.id)
             for reference, text in referred(other.type, {**other.state, **other.inputs})
             for target in targets
-        ) and not is_within(other.id, resource.id):
+        ) and not within(other.id, resource.id):
             yield other

@@ -13,7 +13,7 @@ from ebbtide.declaration.model.base import POOL_TYPES
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.declaration.providers.schema import properties, properties_of
 from ebbtide.values.paths import is_within, value_at
-from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL
+from ebbtide_rehearsal.cloud.ids import NODE_POOL
 from tests.declarations import AKS, GKE, Declaration, only, pool
 from tests.synth import synth
 

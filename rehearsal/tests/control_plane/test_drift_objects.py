@@ -9,7 +9,7 @@ import pytest
 from ebbtide.autoscaler.nodes import Machine
 from ebbtide.clients.kubernetes import Api
 from ebbtide_rehearsal import stay
-from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, NODE_POOL
+from ebbtide_rehearsal.cloud.ids import GKE_CLUSTER, NODE_POOL
 from ebbtide_rehearsal.cloud.pools import all_machines
 from ebbtide_rehearsal.cloud.provider import BEHIND
 from ebbtide_rehearsal.cloud.store import RECLAIM, InjectedFault, Store
@@ -108,7 +108,7 @@ def _running(store: Store) -> list[Machine]:
 def _upgrade(store: Store) -> None:
     """Upgrade the cluster and its pools, as a release channel does."""
     for resource in store.resources():
-        if resource.type == CLUSTER:
+        if resource.type == GKE_CLUSTER:
             version = "1.36.9-gke.1"
             store.put(resource.having(masterVersion=version, nodeVersion=version))
         elif resource.type == NODE_POOL:

@@ -18,8 +18,7 @@ from ebbtide.operations.adopting import sources
 from ebbtide.placement.kueue_settings import CONFIG_KEY, Installation
 from ebbtide.values.kueue_api import API_PATH
 from ebbtide_rehearsal.cloud.existing import NAMESPACE, RELEASE
-from ebbtide_rehearsal.cloud.gcp import seeding
-from ebbtide_rehearsal.cloud.gcp.provider import Gcp
+from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.provider import BEHIND
 from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
 from rehearsal.tests.control_plane.cluster import wait
@@ -193,7 +192,7 @@ def _pool(shared: Shared) -> None:
     file = shared.site.terminal.root / "cluster.json"
     file.write_text(described.replace("acme-ml", "rehearsal"))
     (found,) = sources.read_files([file]).pools
-    seeding.seed(Gcp(shared.site.store, FakeControlPlanes()), found.type, found.inputs)
+    FakeProvider("gcp", shared.site.store, FakeControlPlanes()).seed(found.type, found.inputs)
 
 
 def _adopted(shared: Shared) -> tuple[list[Object], Mapping[str, set[str]], list[Object]]:

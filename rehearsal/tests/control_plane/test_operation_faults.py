@@ -21,7 +21,7 @@ from ebbtide.operations.leftovers import users
 from ebbtide.operations.update import pool_replacement
 from ebbtide.operations.update.pool_replacement import DrainedPool
 from ebbtide.values.kueue_api import ASLEEP
-from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL
+from ebbtide_rehearsal.cloud.ids import NODE_POOL
 from ebbtide_rehearsal.cloud.pools import all_pools, register
 from ebbtide_rehearsal.cloud.rest.access import rest_access
 from ebbtide_rehearsal.cloud.store import Resource, Store

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide_rehearsal.cloud.gcp.request import CLUSTER
+from ebbtide_rehearsal.cloud.ids import GKE_CLUSTER
 from ebbtide_rehearsal.cloud.rest.google_clusters import described
 from ebbtide_rehearsal.cloud.running import store_file
 from ebbtide_rehearsal.cloud.store import Store
@@ -264,7 +264,7 @@ def test_the_page_about_adopting(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     with _staying(keep=kept, stack="others", project=_project(tmp_path, "others", declared)) as rehearsal:
         store = Store(store_file(kept))
-        (cluster,) = store.resources("gcp", CLUSTER)
+        (cluster,) = store.resources("gcp", GKE_CLUSTER)
         before = {item.id for item in store.resources("gcp")}
         (kept / "project" / "cluster.json").write_text(json.dumps(described(store, cluster)))
         shown = [line for text in blocks for line in text.splitlines() if "--subscription" not in line]

@@ -23,8 +23,7 @@ import pytest
 import yaml
 from pulumi.runtime.proto import provider_pb2
 
-from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
-from ebbtide_rehearsal.cloud.gcp.provider import Gcp
+from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.protocol import Servicer, serve
 from ebbtide_rehearsal.cloud.provider import Provider
 from ebbtide_rehearsal.cloud.store import Store
@@ -241,8 +240,8 @@ def project_in(directory: Path, test: pytest.FixtureRequest, kind: type[_P]) -> 
     """An empty project of a language, with fakes of both clouds and of Kubernetes."""
     store, planes = Store(directory / "cloud.sqlite"), FakeControlPlanes()
     served: list[tuple[Provider, type[Servicer]]] = [
-        (Gcp(store, planes), GcpServicer),
-        (AzureProvider(store, planes), Servicer),
+        (FakeProvider("gcp", store, planes), GcpServicer),
+        (FakeProvider("azure-native", store, planes), Servicer),
         (AnyObjects(), ObjectsServicer),
     ]
     root, provider = directory / "project", directory / "plugin"

@@ -18,9 +18,10 @@ import pytest
 import yaml
 
 from ebbtide.analysis.recording.recording import urn_name
-from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.control_planes import write_credential_plugins
-from ebbtide_rehearsal.cloud.gcp.provider import Gcp
+from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
+from ebbtide_rehearsal.cloud.ids import PACKAGES
 from ebbtide_rehearsal.cloud.pools import is_stopped
 from ebbtide_rehearsal.cloud.protocol import Servicer, serve
 from ebbtide_rehearsal.cloud.provider import Clusters, Endpoint
@@ -168,7 +169,8 @@ def checkout_on(
         servicer: the cloud's answers.
     """
     root = checkout_in(directory)
-    provider = Gcp(store, planes) if cloud == "gke" else AzureProvider(store, planes)
+    provider = FakeProvider(PACKAGES[CloudKind(cloud)], store, planes)
+
     server, port = serve(provider, store, servicer)
     try:
         terminal = terminal_in(directory, root, f"{provider.package}:{port}", request.node)

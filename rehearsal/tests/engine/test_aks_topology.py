@@ -10,9 +10,9 @@ import pytest
 from pulumi import automation
 
 from ebbtide.declaration.catalog.versions import PINS
-from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
-from ebbtide_rehearsal.cloud.azure.seeding import seed_cluster
+from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.pools import pools
+from ebbtide_rehearsal.cloud.seeding import seed_aks
 from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault, Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.any_objects import AnyObjects
@@ -33,7 +33,9 @@ _RESERVATION: Final = "azure-native:compute:CapacityReservation"
 @contextmanager
 def _stack(directory: Path, declaration: Declaration) -> Generator[tuple[Stack, Store, FakeControlPlanes]]:
     store, planes = Store(directory / "cloud.sqlite"), FakeControlPlanes()
-    with running(directory / "engine", store, AzureProvider(store, planes), AnyObjects()) as stack:
+    with running(
+        directory / "engine", store, FakeProvider("azure-native", store, planes), AnyObjects()
+    ) as stack:
         stack.declare(declaration)
         yield stack, store, planes
 
@@ -281,7 +283,7 @@ def test_pools_in_a_cluster_that_was_there_before(tmp_path: Path) -> None:
 
 def _seed(store: Store, planes: FakeControlPlanes) -> None:
     """Create the cluster `train`, as others have."""
-    seed_cluster(
+    seed_aks(
         store,
         planes,
         subscription="00000000-0000-0000-0000-000000000001",

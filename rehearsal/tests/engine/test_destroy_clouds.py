@@ -9,8 +9,8 @@ import pytest
 
 from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.interfaces import Account, CredentialsError
-from ebbtide_rehearsal.cloud.gcp.kinds import put_object
-from ebbtide_rehearsal.cloud.gcp.request import BUCKET
+from ebbtide_rehearsal.cloud.fake_provider import put_object
+from ebbtide_rehearsal.cloud.ids import BUCKET
 from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault, Resource
 from rehearsal.tests.engine.cloud_commands import Commands, commands
 from rehearsal.tests.engine.projects import project_in

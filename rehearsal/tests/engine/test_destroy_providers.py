@@ -14,8 +14,7 @@ from rich.console import Console
 from ebbtide.clients.clouds import azure_inventory, google_inventory
 from ebbtide.operations.ending.destroy import DestroyOutcome, Options, destroy
 from ebbtide.operations.engine.stack import Stack as Opened
-from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
-from ebbtide_rehearsal.cloud.gcp.provider import Gcp
+from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.rest import azure
 from ebbtide_rehearsal.cloud.rest.google import planted
 from ebbtide_rehearsal.cloud.rest.google_clusters import uid_of
@@ -59,7 +58,10 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Made]:
         monkeypatch.setattr(module, "_POLL", 0.0)
     with rest_clouds(tmp_path, monkeypatch) as clouds:
         planes = FakeControlPlanes()
-        providers = (Gcp(clouds.store, planes), AzureProvider(clouds.store, planes))
+        providers = (
+            FakeProvider("gcp", clouds.store, planes),
+            FakeProvider("azure-native", clouds.store, planes),
+        )
         with running(tmp_path / "engine", clouds.store, *providers) as stack:
             yield Made(stack, clouds)
 

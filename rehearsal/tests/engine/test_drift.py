@@ -16,10 +16,11 @@ from ebbtide.analysis.drift.report import Action, Drift
 from ebbtide.analysis.preview.stack_files import StackFiles, read_stack
 from ebbtide.analysis.providers.property_path import merged
 from ebbtide.autoscaler.nodes import Machine
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import drift
 from ebbtide.operations.engine import stack as stacks
-from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
-from ebbtide_rehearsal.cloud.gcp.provider import Gcp
+from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
+from ebbtide_rehearsal.cloud.ids import PACKAGES
 from ebbtide_rehearsal.cloud.pools import drop, machines, put
 from ebbtide_rehearsal.cloud.store import Resource, Store
 from rehearsal.tests.control_planes import FakeControlPlanes
@@ -367,7 +368,7 @@ class _Deployed:
 @contextmanager
 def _deployed(cloud: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[_Deployed]:
     store, clusters = Store(directory / "cloud.sqlite"), FakeControlPlanes()
-    provider = (Gcp if cloud == "gke" else AzureProvider)(store, clusters)
+    provider = FakeProvider(PACKAGES[CloudKind(cloud)], store, clusters)
     objects = EditedObjects()
     declared: Declaration = copy.deepcopy(BASES[cloud]) | _SPEC | {"lifetime": {"hours": 8}}
     declared["cloud"] |= {"access": {"networks": ["203.0.113.0/24"]}, "maintenance": MAINTENANCE}

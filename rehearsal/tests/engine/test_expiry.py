@@ -8,10 +8,11 @@ from typing import Any, cast
 
 import pytest
 
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.expiry import LABEL
 from ebbtide.values import clock
-from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
-from ebbtide_rehearsal.cloud.gcp.provider import Gcp
+from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
+from ebbtide_rehearsal.cloud.ids import PACKAGES
 from ebbtide_rehearsal.cloud.provider import Provider
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
@@ -71,7 +72,7 @@ def _expiries(stack: Stack, store: Store) -> dict[str, set[str]]:
 def test_expiry_is_fixed_at_the_first_up(cloud: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Later ups, a refresh and a new pool keep it; more hours move it in place, everywhere."""
     store, planes = Store(tmp_path / "cloud.sqlite"), FakeControlPlanes()
-    provider: Provider = Gcp(store, planes) if cloud == "gke" else AzureProvider(store, planes)
+    provider: Provider = FakeProvider(PACKAGES[CloudKind(cloud)], store, planes)
 
     def at(hours: float) -> None:
         monkeypatch.setattr(clock, "now", lambda: _FIRST_UP + timedelta(hours=hours))

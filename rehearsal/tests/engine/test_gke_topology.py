@@ -10,15 +10,14 @@ import pytest
 from pulumi.automation import CommandError
 
 from ebbtide.autoscaler.nodes import Machine
-from ebbtide_rehearsal.cloud.gcp.provider import Gcp
-from ebbtide_rehearsal.cloud.gcp.request import KEY_MEMBER
-from ebbtide_rehearsal.cloud.gcp.seeding import seed_cluster
+from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.pools import put
+from ebbtide_rehearsal.cloud.seeding import seed_gke
 from ebbtide_rehearsal.cloud.store import API_ERROR, NO_STOCK, InjectedFault, Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.any_objects import AnyObjects
 from rehearsal.tests.engine.running import Stack, running
-from rehearsal.tests.unit.gcp_cloud import CLUSTER_ID
+from rehearsal.tests.unit.fake_cloud import CLUSTER_ID
 from tests.declarations import GKE, Declaration, pool
 
 pytestmark = pytest.mark.engine
@@ -55,7 +54,7 @@ class Rehearsed:
 def rehearsed(tmp_path: Path) -> Generator[Rehearsed]:
     """A stack that declares nothing yet."""
     store, clusters = Store(tmp_path / "cloud.sqlite"), FakeControlPlanes()
-    with running(tmp_path / "engine", store, Gcp(store, clusters)) as stack:
+    with running(tmp_path / "engine", store, FakeProvider("gcp", store, clusters)) as stack:
         yield Rehearsed(stack, store, clusters)
 
 
@@ -103,7 +102,7 @@ def test_gpu_networks_come_and_go_around_their_pool(tmp_path: Path, declared: De
     """Networks of GPU NICs are created before the pool that uses them, on a cluster that exists, and deleted
     after it; the cluster keeps multi-networking, and nothing is left at the end."""
     store = Store(tmp_path / "cloud.sqlite")
-    providers = Gcp(store, FakeControlPlanes()), AnyObjects()
+    providers = FakeProvider("gcp", store, FakeControlPlanes()), AnyObjects()
     with running(tmp_path / "engine", store, *providers) as stack:
         stack.declare(declared)
         stack.up()
@@ -125,7 +124,9 @@ def test_keys_of_stored_data(tmp_path: Path, declared: Declaration) -> None:
     ring = "projects/acme-keys/locations/us-central1/keyRings/ml/cryptoKeys"
     declared["teams"] = [{"name": "vision", "bucket": {}, "registry": {}}]
     declared["cloud"]["keys"] = {"buckets": f"{ring}/data", "registries": f"{ring}/images"}
-    with running(tmp_path / "engine", store, Gcp(store, FakeControlPlanes()), AnyObjects()) as stack:
+    with running(
+        tmp_path / "engine", store, FakeProvider("gcp", store, FakeControlPlanes()), AnyObjects()
+    ) as stack:
         stack.declare(declared)
         stack.up()
         assert stack.up().changed == {}
@@ -135,7 +136,9 @@ def test_keys_of_stored_data(tmp_path: Path, declared: Declaration) -> None:
             stack.preview()
         stack.destroy()
         left = {(item.type, item.inputs["cryptoKeyId"]) for item in store.resources()}
-        assert left == {(KEY_MEMBER, f"{ring}/{key}") for key in ("data", "images")}
+        assert left == {
+            ("gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember", f"{ring}/{key}") for key in ("data", "images")
+        }
 
 
 @pytest.mark.long
@@ -258,9 +261,7 @@ def test_a_pool_whose_first_nodes_do_not_come(rehearsed: Rehearsed, declared: De
 @pytest.mark.long
 def test_a_cluster_that_is_there_already(rehearsed: Rehearsed, declared: Declaration) -> None:
     """Pools are added to it, and when the stack goes it stays."""
-    seed_cluster(
-        rehearsed.store, rehearsed.clusters, project="acme-ml", location="us-central1-a", name="train"
-    )
+    seed_gke(rehearsed.store, rehearsed.clusters, project="acme-ml", location="us-central1-a", name="train")
     declared["cloud"]["existing"] = {"name": "train"}
     declared["pools"] = declared["pools"][1:]
     del declared["lifetime"]

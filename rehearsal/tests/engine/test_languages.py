@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
-from ebbtide_rehearsal.cloud.gcp.provider import Gcp
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
+from ebbtide_rehearsal.cloud.ids import PACKAGES
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.any_objects import AnyObjects
@@ -59,7 +60,8 @@ def _component(declared: Declaration) -> dict[str, Any]:
 def _of_python(directory: Path, cloud: str, declared: Declaration) -> list[dict[str, Any]]:
     """Return the state after an update of the repository's program with a declaration."""
     store, planes = Store(directory / "python.sqlite"), FakeControlPlanes()
-    provider = Gcp(store, planes) if cloud == "gke" else AzureProvider(store, planes)
+    provider = FakeProvider(PACKAGES[CloudKind(cloud)], store, planes)
+
     with running(directory / "python", store, provider, AnyObjects()) as stack:
         stack.declare(declared)
         stack.up()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ebbtide_rehearsal.cloud.gcp.provider import Gcp
+from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.protocol import serve
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.engine import HOST
@@ -37,7 +37,7 @@ def terminal(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Termin
     for name in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(ROOT / name, root)
     store = Store(tmp_path / "cloud.sqlite")
-    server, port = serve(Gcp(store, FakeControlPlanes()), store)
+    server, port = serve(FakeProvider("gcp", store, FakeControlPlanes()), store)
     try:
         yield terminal_in(tmp_path, root, f"gcp:{port}", request.node)
     finally:

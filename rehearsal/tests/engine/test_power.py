@@ -12,8 +12,8 @@ from ebbtide.clients.clouds.connect import cluster_power
 from ebbtide.clients.clouds.interfaces import CloudApiError, ClusterPower
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations.engine.state import own_cluster
-from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
-from ebbtide_rehearsal.cloud.gcp.provider import Gcp
+from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
+from ebbtide_rehearsal.cloud.ids import PACKAGES
 from ebbtide_rehearsal.cloud.pools import all_pools
 from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault, Store
 from rehearsal.tests.control_planes import FakeControlPlanes
@@ -61,7 +61,8 @@ def test_machines_stop_and_start(cloud: CloudKind, tmp_path: Path, monkeypatch: 
     """All of them stop, and come back as they were declared; to the engine nothing has changed, and a second
     stop or start does nothing."""
     store, planes = Store(tmp_path / "cloud.sqlite"), FakeControlPlanes()
-    provider = Gcp(store, planes) if cloud is CloudKind.GKE else AzureProvider(store, planes)
+    provider = FakeProvider(PACKAGES[cloud], store, planes)
+
     with running(tmp_path / "engine", store, provider, AnyObjects()) as stack:
         stack.declare(_ephemeral(cloud))
         stack.up()
@@ -96,7 +97,8 @@ def test_an_interrupted_stop_continues(
 ) -> None:
     """The cloud refuses once, on the way; the same call again completes it."""
     store, planes = Store(tmp_path / "cloud.sqlite"), FakeControlPlanes()
-    provider = Gcp(store, planes) if cloud is CloudKind.GKE else AzureProvider(store, planes)
+    provider = FakeProvider(PACKAGES[cloud], store, planes)
+
     operation = {
         CloudKind.GKE: "container.nodePools.setSize",
         CloudKind.AKS: "Microsoft.ContainerService/managedClusters/stop/action",
@@ -118,7 +120,9 @@ def test_an_interrupted_stop_continues(
 def test_clusters_that_are_never_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """AKS with node auto-provisioning: known before anything is asked of it, and refused by the cloud."""
     store, planes = Store(tmp_path / "cloud.sqlite"), FakeControlPlanes()
-    with running(tmp_path / "engine", store, AzureProvider(store, planes), AnyObjects()) as stack:
+    with running(
+        tmp_path / "engine", store, FakeProvider("azure-native", store, planes), AnyObjects()
+    ) as stack:
         stack.declare(_ephemeral(CloudKind.AKS))
         stack.up()
         cluster = next(item for item in store.resources() if item.type.endswith(":ManagedCluster"))

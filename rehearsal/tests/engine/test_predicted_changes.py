@@ -18,10 +18,10 @@ from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.build_report import refusals
 from ebbtide.analysis.review.difference import compare
-from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
-from ebbtide_rehearsal.cloud.azure.seeding import seed_cluster as seed_aks
-from ebbtide_rehearsal.cloud.gcp.provider import Gcp
-from ebbtide_rehearsal.cloud.gcp.seeding import seed_cluster as seed_gke
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
+from ebbtide_rehearsal.cloud.ids import PACKAGES
+from ebbtide_rehearsal.cloud.seeding import seed_aks, seed_gke
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.any_objects import AnyObjects
@@ -148,7 +148,7 @@ def _seeded(group: Sequence[Flip], store: Store, clusters: FakeControlPlanes) ->
                 name=name,
                 location=cloud["location"],
             )
-    yield (Gcp if clouds[0]["kind"] == "gke" else AzureProvider)(store, clusters)
+    yield FakeProvider(PACKAGES[CloudKind(clouds[0]["kind"])], store, clusters)
     yield AnyObjects()
 
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from ebbtide.placement import Profile
-from ebbtide_rehearsal.cloud.gcp.provider import Gcp
+from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.protocol import serve
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
@@ -67,7 +67,7 @@ def terminal(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Termin
     first = next(block for block in of_kind("yaml") if block.page == "docs/gke.md").text
     (root / "Pulumi.first.yaml").write_text(f"# Kept.\n{first}", encoding="utf-8")
     store = Store(tmp_path / "cloud.sqlite")
-    server, port = serve(Gcp(store, FakeControlPlanes()), store)
+    server, port = serve(FakeProvider("gcp", store, FakeControlPlanes()), store)
     try:
         yield terminal_in(tmp_path, root, f"gcp:{port}", request.node)
     finally:

@@ -14,7 +14,7 @@ from ebbtide.clients.clouds.interfaces import Account, CredentialsError
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model import expiry
 from ebbtide.values import clock
-from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL
+from ebbtide_rehearsal.cloud.ids import NODE_POOL
 from ebbtide_rehearsal.cloud.rest import azure
 from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault, Resource
 from rehearsal.tests.engine.cloud_commands import Commands, commands

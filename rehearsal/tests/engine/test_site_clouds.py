@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide_rehearsal.cloud.gcp.request import CLUSTER
+from ebbtide_rehearsal.cloud.ids import GKE_CLUSTER
 from ebbtide_rehearsal.cloud.rest.google_clusters import uid_of
 from ebbtide_rehearsal.cloud.store import API_ERROR, QUOTA, InjectedFault
 from rehearsal.tests.engine.cloud_commands import commands_on
@@ -48,7 +48,7 @@ def test_a_destroy_continues_after_the_cluster_is_gone(
     GKE gave it, deletes it, and states that nothing is left."""
     with commands_on("gke", tmp_path, monkeypatch, request) as (site, run):
         assert site.up()[0] == 0
-        (cluster,) = site.store.resources("gcp", CLUSTER)
+        (cluster,) = site.store.resources("gcp", GKE_CLUSTER)
         name = cluster.id.rpartition("/")[2]
         orphans = put_balancer(run.clouds, _BALANCER, uid_of(cluster.id)[:8], name)
         fault = site.store.inject(
@@ -58,7 +58,7 @@ def test_a_destroy_continues_after_the_cluster_is_gone(
         assert (status, errors) == (1, ""), out
         assert _IN_USE["message"] in out
         assert f"Remaining resources of cluster {name} in project acme-ml:" in out
-        assert site.store.resources("gcp", CLUSTER) == []
+        assert site.store.resources("gcp", GKE_CLUSTER) == []
         site.store.remove_fault(fault)
         status, out, errors = run.run("destroy", "dev", "--yes", "--delete-orphans")
         assert (status, errors) == (0, ""), out

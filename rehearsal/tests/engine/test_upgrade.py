@@ -19,10 +19,11 @@ from ebbtide import __version__
 from ebbtide.analysis.reading.state import recording_of
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.review.difference import Change, compare
-from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
-from ebbtide_rehearsal.cloud.azure.seeding import seed_cluster
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.existing import introduce
-from ebbtide_rehearsal.cloud.gcp.provider import Gcp
+from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
+from ebbtide_rehearsal.cloud.ids import PACKAGES
+from ebbtide_rehearsal.cloud.seeding import seed_aks
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.any_objects import AnyObjects
@@ -33,7 +34,6 @@ pytestmark = pytest.mark.engine
 
 _STACKS: Final = ("dev", "dev-aks")
 _RELEASED: Final = Path(__file__).parent / "released"
-_PROVIDERS: Final = {"gke": Gcp, "aks": AzureProvider}
 _LOST: Final = {"delete", "replace", "create-replacement", "delete-replaced"}
 _OF_THE_MACHINE: Final = {"created", "modified", "sourcePosition", "stackTrace"}
 
@@ -43,7 +43,7 @@ def _stack(directory: Path, declared: Mapping[str, Any], *, deployed: bool = Fal
     store, planes = Store(directory / "cloud.sqlite"), FakeControlPlanes()
     introduce(declared, store)
     if deployed and declared["cloud"]["kind"] == "aks":  # a preview asks for its credentials
-        seed_cluster(
+        seed_aks(
             store,
             planes,
             subscription=declared["cloud"]["subscription"],
@@ -51,7 +51,7 @@ def _stack(directory: Path, declared: Mapping[str, Any], *, deployed: bool = Fal
             name=declared["name"],
             location=declared["cloud"]["location"],
         )
-    cloud = _PROVIDERS[declared["cloud"]["kind"]](store, planes)
+    cloud = FakeProvider(PACKAGES[CloudKind(declared["cloud"]["kind"])], store, planes)
     with running(directory / "engine", store, cloud, AnyObjects()) as stack:
         stack.declare(dict(declared))
         yield stack

@@ -11,7 +11,7 @@ from ebbtide.analysis.recording.values import Plain, leaves
 from ebbtide.cli.entry_point import app
 from ebbtide.clients.clouds.connect import gke_clusters
 from ebbtide.operations.adopting import google
-from ebbtide_rehearsal.cloud.gcp.seeding import seed_found
+from ebbtide_rehearsal.cloud.seeding import seed_found
 from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.fake_clouds import existing_cloud, refusals_of, settings_of
@@ -51,7 +51,7 @@ def _adopt(*words: str, status: int = 0) -> str:
 def test_a_created_cluster_is_read_back(tmp_path: Path) -> None:
     """Cluster, pools and schedules are read, and declared as they were created."""
     output = _adopt("--cluster", "train", "--owner", "vision-team")
-    assert "total 197 188 5 4" in output
+    assert "total 195 188 3 4" in output
     written = yaml.safe_load((tmp_path / "Pulumi.shared.yaml").read_text())["config"]["ebbtide:cluster"]
     assert written["cloud"]["maintenance"] == _WINDOW
     assert written["cloud"]["tier"] == "standard"

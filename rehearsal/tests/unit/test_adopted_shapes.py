@@ -13,12 +13,13 @@ import pytest
 
 from ebbtide.analysis.recording.recording import Resource
 from ebbtide.analysis.recording.values import revealed
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations.adopting import google
 from ebbtide.operations.adopting.found import Adoption, Found
 from ebbtide.values.paths import path_keys
 from ebbtide_rehearsal.cloud import existing
-from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
-from ebbtide_rehearsal.cloud.gcp.provider import Gcp
+from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
+from ebbtide_rehearsal.cloud.ids import PACKAGES
 from ebbtide_rehearsal.cloud.provider import Call, Provider, Read
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
@@ -92,8 +93,7 @@ def test_a_public_shape(tmp_path: Path, case: str) -> None:
     adoption, found = _adopted(shape, level)
     store, planes = Store(tmp_path / "cloud.sqlite"), FakeControlPlanes()
     existing.make_found(found, adoption.declaration, store, planes)
-    provider = Gcp(store, planes) if shape.startswith("gke") else AzureProvider(store, planes)
-    provider = provider.configured({"subscriptionId": found.account})
+    provider = FakeProvider(PACKAGES[CloudKind(shape[:3])], store, planes, {"subscriptionId": found.account})
     ids = {(item["type"], item["name"]): item["id"] for item in adoption.resources}
     first = {(item.type, item.name): item for item in adoption.recording}
     for key, identity in ids.items():

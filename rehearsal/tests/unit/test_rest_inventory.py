@@ -11,10 +11,8 @@ import pytest
 from ebbtide.clients.clouds import azure_inventory, connect, google_inventory
 from ebbtide.clients.clouds.interfaces import Account, CloudApiError, ClusterIdentity, Contents, StoredData
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide_rehearsal.cloud.azure.arm import lock
-from ebbtide_rehearsal.cloud.azure.kinds import CREDENTIAL, IDENTITY
-from ebbtide_rehearsal.cloud.gcp.kinds import put_object
-from ebbtide_rehearsal.cloud.gcp.request import ACCOUNT, BUCKET, CLUSTER, NODE_POOL
+from ebbtide_rehearsal.cloud.fake_provider import lock, put_object
+from ebbtide_rehearsal.cloud.ids import BUCKET, GKE_CLUSTER, NODE_POOL
 from ebbtide_rehearsal.cloud.rest import azure as azure_resources
 from ebbtide_rehearsal.cloud.rest.google import planted
 from ebbtide_rehearsal.cloud.rest.google_clusters import uid_of
@@ -43,7 +41,7 @@ def put_cluster(clouds: RestClouds, name: str, location: str = "us-central1-a", 
     """Let a cluster exist that no stack created; return its id."""
     identity = f"projects/{PROJECT}/locations/{location}/clusters/{name}"
     state = {"location": location, "name": name}
-    clouds.store.put(Resource("gcp", identity, CLUSTER, inputs={"resourceLabels": labels}, state=state))
+    clouds.store.put(Resource("gcp", identity, GKE_CLUSTER, inputs={"resourceLabels": labels}, state=state))
     return identity
 
 
@@ -369,7 +367,7 @@ def test_existing_resources(clouds: RestClouds) -> None:
     files = f"{project}/locations/us-central1-a/instances/files"
     images = f"{project}/locations/us-central1/repositories/images"
     labels = {"ebbtide-team": "research"}
-    clouds.store.put(Resource("gcp", account, ACCOUNT))
+    clouds.store.put(Resource("gcp", account, "gcp:serviceaccount/account:Account"))
     for identity, kind in (("data", BUCKET), (files, "any"), (images, "any")):
         clouds.store.put(Resource("gcp", identity, kind, inputs={"labels": labels}))
     google = connect.inventory(Account(CloudKind.GKE, PROJECT))
@@ -384,9 +382,18 @@ def test_existing_resources(clouds: RestClouds) -> None:
     container = f"{storage}/blobServices/default/containers/shared"
     share = f"{storage}/fileServices/default/shares/shared"
     for id_ in wholes:
-        clouds.store.put(Resource("azure-native", id_, IDENTITY, inputs={"tags": labels}))
+        clouds.store.put(
+            Resource(
+                "azure-native",
+                id_,
+                "azure-native:managedidentity:UserAssignedIdentity",
+                inputs={"tags": labels},
+            )
+        )
     for id_ in (credential, container, share):
-        clouds.store.put(Resource("azure-native", id_, CREDENTIAL))
+        clouds.store.put(
+            Resource("azure-native", id_, "azure-native:managedidentity:FederatedIdentityCredential")
+        )
     azure = connect.inventory(Account(CloudKind.AKS, SUBSCRIPTION))
     missing = (f"{group}s", f"{credential}s", f"{container}s")
     existing = azure.existing([*wholes, credential, container, share, *missing])

@@ -17,14 +17,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from ebbtide.analysis.providers.azure import names
 from ebbtide.analysis.recording.assumed_azure import RESOURCES
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide_rehearsal.cloud.azure import ids
-from ebbtide_rehearsal.cloud.azure.arm import CLOUD, inner
-from ebbtide_rehearsal.cloud.azure.kinds import AGENT_POOL, ASSIGNMENT
-from ebbtide_rehearsal.cloud.azure.node_pools import message, power
-from ebbtide_rehearsal.cloud.fake_provider import as_read
+from ebbtide.values.paths import value_at
+from ebbtide_rehearsal.cloud import ids
+from ebbtide_rehearsal.cloud.fake_provider import locks
+from ebbtide_rehearsal.cloud.hosting import power, power_message
+from ebbtide_rehearsal.cloud.ids import AGENT_POOL, ASSIGNMENT, AZURE
 from ebbtide_rehearsal.cloud.node_pools import fleet
 from ebbtide_rehearsal.cloud.pools import all_machines, start, stop
 from ebbtide_rehearsal.cloud.regions import locations
@@ -40,7 +41,6 @@ from ebbtide_rehearsal.cloud.rest.server import (
 )
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
-_CLOUD: Final = "azure-native"
 _SCOPE: Final = r"(?i:/subscriptions/)(?P<subscription>[^/]+)"
 _GROUP: Final = _SCOPE + r"(?i:/resourceGroups/)(?P<group>[^/]+)"
 _CREDENTIALS: Final = "/federatedIdentityCredentials"
@@ -58,7 +58,7 @@ def planted(identity: str, *, location: str = "eastus", **state: Any) -> Resourc
         location: region.
         state: rest of its document, such as `tags`.
     """
-    return Resource(_CLOUD, identity, ids.azure_type(identity), state={"location": location, **state})
+    return Resource(AZURE, identity, ids.azure_type(identity), state={"location": location, **state})
 
 
 class AzureResources:
@@ -140,7 +140,7 @@ class AzureResources:
 
     def _all(self, request: Request) -> list[Resource]:
         scope = f"/subscriptions/{request.names['subscription']}"
-        return [resource for resource in self._store.resources(_CLOUD) if ids.within(resource.id, scope)]
+        return [resource for resource in self._store.resources(AZURE) if ids.within(resource.id, scope)]
 
     def _subscription(self, request: Request) -> Mapping[str, Any]:
         self._check(request)
@@ -234,21 +234,19 @@ class AzureResources:
 
     def _remove(self, resource: Resource, request: Request) -> None:
         """Remove a resource; a cluster's node resource group is deleted with it."""
-        self._store.remove(_CLOUD, resource.id)
+        self._store.remove(AZURE, resource.id)
         for other in self._all(request):
             is_inside = ids.within(other.id, resource.id)
             if is_inside or _is_node_group(other, resource):
                 self._remove(other, request)
 
     def _check_locks(self, resource: Resource) -> None:
-        for lock in self._store.resources(_CLOUD, "Microsoft.Authorization/locks"):
-            scope = str(lock.state["scope"])
-            if ids.within(resource.id, scope) or ids.within(scope, resource.id):
-                message = (
-                    f"The scope '{resource.id}' cannot perform delete operation because following scope(s) "
-                    f"are locked: '{scope}'. Please remove the lock and try again."
-                )
-                raise RefusedRequestError(409, message, "ScopeLocked")
+        for scope in locks(self._store, resource.id):
+            message = (
+                f"The scope '{resource.id}' cannot perform delete operation because following scope(s) "
+                f"are locked: '{scope}'. Please remove the lock and try again."
+            )
+            raise RefusedRequestError(409, message, "ScopeLocked")
 
     def _done(self, request: Request) -> Mapping[str, Any]:
         self._check(request)
@@ -288,23 +286,22 @@ _TRACKED: Final = frozenset({"location", "tags", "identity", "sku"})
 
 def _managed(resource: Resource, state: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the document of a resource of AKS: what its provider reads, in Azure Resource Manager's form."""
-    known = as_read(resource.type, state)
-    in_id = {*ids.names(RESOURCES[resource.type].id), "id", "name"}
+    in_id = {*names(RESOURCES[resource.type].id), "id", "name"}
     return {
         "id": resource.id,
         "name": ids.last(resource.id),
         "type": ids.azure_type(resource.id),
-        **{key: value for key, value in known.items() if key in _TRACKED},
-        "properties": {key: value for key, value in known.items() if key not in (*in_id, *_TRACKED)},
+        **{key: value for key, value in state.items() if key in _TRACKED},
+        "properties": {key: value for key, value in state.items() if key not in (*in_id, *_TRACKED)},
     }
 
 
 def _below(store: Store, cluster: Resource, token: str) -> list[Resource]:
-    return [resource for resource in store.resources(CLOUD, token) if ids.within(resource.id, cluster.id)]
+    return [resource for resource in store.resources(AZURE, token) if ids.within(resource.id, cluster.id)]
 
 
 def _pools(store: Store, cluster: Resource) -> list[Mapping[str, Any]]:
-    return [as_read(AGENT_POOL, pool.state) for pool in _below(store, cluster, AGENT_POOL)]
+    return [pool.state for pool in _below(store, cluster, AGENT_POOL)]
 
 
 def described(store: Store, cluster: Resource) -> Mapping[str, Any]:
@@ -347,7 +344,7 @@ class AzureClusters:
     def _cluster(self, request: Request) -> Resource:
         self._check(request)
         identity = request.names["cluster"]
-        for resource in self._store.resources(CLOUD, CLUSTER):
+        for resource in self._store.resources(AZURE, CLUSTER):
             if resource.id.lower() == identity.lower():
                 return resource
         name = identity.rpartition("/")[2]
@@ -360,7 +357,7 @@ class AzureClusters:
     def _list(self, request: Request) -> Mapping[str, Any]:
         self._check(request)
         scope = f"/subscriptions/{request.names['subscription']}"
-        clusters = self._store.resources(CLOUD, CLUSTER)
+        clusters = self._store.resources(AZURE, CLUSTER)
         return self._paged(
             [described(self._store, item) for item in clusters if ids.within(item.id, scope)], request
         )
@@ -371,7 +368,7 @@ class AzureClusters:
 
     def _stop(self, request: Request) -> Mapping[str, Any]:
         cluster = self._settled(request, "Running", "stopping")
-        if inner(cluster.inputs, "nodeProvisioningProfile").get("mode") == "Auto":  # Azure/AKS#5356
+        if value_at(cluster.inputs, "nodeProvisioningProfile.mode") == "Auto":  # Azure/AKS#5356
             raise RefusedRequestError(
                 400, "Stop is not supported for clusters with node auto provisioning.", "BadRequest"
             )
@@ -391,7 +388,7 @@ class AzureClusters:
         """Return a cluster in a power state; another is rejected (MicrosoftDocs/azure-docs#85161)."""
         cluster = self._cluster(request)
         if power(cluster.state) != desired:
-            raise RefusedRequestError(400, message(cluster.state, doing), "BadRequest")
+            raise RefusedRequestError(400, power_message(cluster.state, doing), "BadRequest")
         return cluster
 
 

@@ -21,8 +21,7 @@ from typing import Any, Final
 
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide_rehearsal.cloud.gcp.kinds import objects
-from ebbtide_rehearsal.cloud.gcp.request import CLUSTER
+from ebbtide_rehearsal.cloud.ids import GCP, GKE_CLUSTER, OBJECT
 from ebbtide_rehearsal.cloud.node_pools import fleet
 from ebbtide_rehearsal.cloud.pools import all_machines, forget
 from ebbtide_rehearsal.cloud.regions import locations
@@ -31,7 +30,6 @@ from ebbtide_rehearsal.cloud.rest.rights import google_routes
 from ebbtide_rehearsal.cloud.rest.server import Prometheus, RefusedRequestError, Request, Route, bearer
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
-_CLOUD: Final = "gcp"
 _LARGEST_RESOURCE_PAGE: Final = 500
 _LARGEST_PAGE_OF_OBJECTS: Final = 1000
 _GRANT: Final = "gcp:projects/iAMMember:IAMMember"
@@ -52,7 +50,7 @@ def planted(collection: str, scope: str, name: str, **state: Any) -> Resource:
     where = {noun.removesuffix("s"): f"https://www.googleapis.com/compute/v1/{scope}"} if location else {}
     link = f"https://www.googleapis.com/compute/v1/{identity}"
     document = {"kind": _kind(collection), "name": name, "selfLink": link, **where, **state}
-    return Resource(_CLOUD, identity, _kind(collection), state=document)
+    return Resource(GCP, identity, _kind(collection), state=document)
 
 
 def _kind(collection: str) -> str:
@@ -132,7 +130,7 @@ class GoogleResources:
 
     def _of(self, request: Request) -> list[Resource]:
         project = f"projects/{request.names['project']}/"
-        resources = self._store.resources(_CLOUD, _kind(request.names["collection"]))
+        resources = self._store.resources(GCP, _kind(request.names["collection"]))
         return [resource for resource in resources if resource.id.startswith(project)]
 
     def _aggregated(self, request: Request) -> Mapping[str, Any]:
@@ -159,22 +157,22 @@ class GoogleResources:
         self._check(request)
         scope, collection, name = (request.names[part] for part in ("scope", "collection", "name"))
         identity = f"{scope}/{collection}/{name}"
-        if self._store.get(_CLOUD, identity) is None:
+        if self._store.get(GCP, identity) is None:
             raise RefusedRequestError(404, f"The resource '{identity}' was not found")
         if user := self._user(identity):
             noun = collection.removesuffix("s")
             message = f"The {noun} resource '{identity}' is already being used by '{user}'"
             raise RefusedRequestError(400, message)
-        self._store.remove(_CLOUD, identity)
+        self._store.remove(GCP, identity)
         return self._started(f"https://compute.googleapis.com/compute/v1/{scope}/operations")
 
     def _user(self, identity: str) -> str:
         """Return the id of a resource that refers to this one; empty for none."""
-        own = self._store.get(_CLOUD, identity)
+        own = self._store.get(GCP, identity)
         users = own.state.get("users") if own else None
         if users:
             return str(users[0]).partition("/compute/v1/")[2]
-        for resource in self._store.resources(_CLOUD):
+        for resource in self._store.resources(GCP):
             if resource.type.startswith("compute#") and resource.id != identity:
                 document = {key: value for key, value in resource.state.items() if key != "users"}
                 if f'/{identity}"' in json.dumps(document):
@@ -191,7 +189,7 @@ class GoogleResources:
         return self._described(request.names["bucket"])
 
     def _described(self, identity: str) -> Mapping[str, Any]:
-        resource = self._store.get(_CLOUD, identity)
+        resource = self._store.get(GCP, identity)
         if resource is None:
             raise RefusedRequestError(404, "Requested entity was not found.")
         labels = resource.inputs.get("labels")
@@ -200,9 +198,11 @@ class GoogleResources:
     def _objects(self, request: Request) -> Mapping[str, Any]:
         self._check(request)
         bucket = request.names["bucket"]
-        if self._store.get(_CLOUD, bucket) is None:
+        if self._store.get(GCP, bucket) is None:
             raise RefusedRequestError(404, "The specified bucket does not exist.")
-        page, following = _page(request, objects(self._store, bucket), _LARGEST_PAGE_OF_OBJECTS)
+        objects = self._store.resources(GCP, OBJECT)
+        own = [item for item in objects if item.state["bucket"] == bucket]
+        page, following = _page(request, own, _LARGEST_PAGE_OF_OBJECTS)
         return {"kind": "storage#objects", "items": [item.state for item in page], **following}
 
     def _repository(self, request: Request) -> Mapping[str, Any]:
@@ -210,7 +210,7 @@ class GoogleResources:
         self._check(request)
         identity = f"{request.names['parent']}/repositories/{request.names['repository']}"
         document = self._described(identity)
-        repository = self._store.get(_CLOUD, identity)
+        repository = self._store.get(GCP, identity)
         assert repository is not None  # noqa: S101 - described
         size = str(repository.state.get("sizeBytes", 0))
         return {**document, "format": repository.inputs.get("format", ""), "sizeBytes": size}
@@ -218,7 +218,7 @@ class GoogleResources:
     def _policy(self, request: Request) -> Mapping[str, Any]:
         self._check(request)
         members: dict[str, list[str]] = {}
-        for grant in self._store.resources(_CLOUD, _GRANT):
+        for grant in self._store.resources(GCP, _GRANT):
             if grant.state["project"] == request.names["project"]:
                 members.setdefault(grant.state["role"], []).append(grant.state["member"])
         bindings = [{"role": role, "members": sorted(own)} for role, own in members.items()]
@@ -231,7 +231,7 @@ class GoogleResources:
             f"{parent.rpartition('/locations/')[0]}/locations/{'' if location == '-' else location + '/'}"
         )
         clusters = [
-            cluster for cluster in self._store.resources(_CLOUD, CLUSTER) if cluster.id.startswith(project)
+            cluster for cluster in self._store.resources(GCP, GKE_CLUSTER) if cluster.id.startswith(project)
         ]
         return {"clusters": [described(self._store, cluster) for cluster in clusters]} if clusters else {}
 
@@ -240,15 +240,13 @@ class GoogleResources:
         parent, pool = request.names["parent"], request.names.get("pool")
         cluster = f"{parent}/clusters/{request.names['cluster']}"
         identity = f"{cluster}/nodePools/{pool}" if pool else cluster
-        if self._store.get(_CLOUD, identity) is None:
+        if self._store.get(GCP, identity) is None:
             raise RefusedRequestError(404, f"Not found: {identity}.", "")
         below = [
-            resource.id
-            for resource in self._store.resources(_CLOUD)
-            if resource.id.startswith(f"{identity}/")
+            resource.id for resource in self._store.resources(GCP) if resource.id.startswith(f"{identity}/")
         ]
         for resource in (*below, identity):
-            self._store.remove(_CLOUD, resource)
+            self._store.remove(GCP, resource)
             forget(self._store, cluster, resource.rpartition("/nodePools/")[2])
         return self._started(f"https://container.googleapis.com/v1/{parent}/operations")
 

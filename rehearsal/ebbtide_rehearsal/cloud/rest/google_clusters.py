@@ -14,8 +14,7 @@ from ebbtide.autoscaler.nodes import NodePool
 from ebbtide.clients.kubernetes.objects import part, parts
 from ebbtide.declaration.catalog.clouds import is_gke_zone
 from ebbtide.operations.adopting.inputs import moved
-from ebbtide_rehearsal.cloud.gcp.clusters import location_of
-from ebbtide_rehearsal.cloud.gcp.request import CLOUD, NODE_POOL
+from ebbtide_rehearsal.cloud.ids import GCP, NODE_POOL
 from ebbtide_rehearsal.cloud.pools import pools, register
 from ebbtide_rehearsal.cloud.rest.server import RefusedRequestError, Request, Route
 from ebbtide_rehearsal.cloud.store import Resource, Store
@@ -69,7 +68,7 @@ def uid_of(cluster: str) -> str:
 
 def described(store: Store, cluster: Resource) -> dict[str, Any]:
     """Return a cluster with its pools, as `clusters.get` does."""
-    location, state = location_of(cluster), {**cluster.inputs, **cluster.state}
+    location, state = str(cluster.state["location"]), {**cluster.inputs, **cluster.state}
     if maintenance := part(state, "maintenancePolicy"):
         state["maintenancePolicy"] = {"window": dict(_windows(maintenance))}
     if operators := list(parts(state, "addonsConfig", "rayOperatorConfigs")):
@@ -89,9 +88,7 @@ def described(store: Store, cluster: Resource) -> dict[str, Any]:
     if "masterAuthorizedNetworksConfig" in document:
         document["masterAuthorizedNetworksConfig"]["enabled"] = True
     zones = [*([location] if is_gke_zone(location) else []), *document.pop("nodeLocations", ())]
-    own = [
-        pool for pool in store.resources(CLOUD, NODE_POOL) if pool.id.startswith(f"{cluster.id}/nodePools/")
-    ]
+    own = [pool for pool in store.resources(GCP, NODE_POOL) if pool.id.startswith(f"{cluster.id}/nodePools/")]
     return {
         **{key: value for key, value in document.items() if key not in _OF_PROVIDER},
         "id": uid_of(cluster.id),
@@ -179,7 +176,7 @@ class GoogleClusters:
 
     def _resource(self, identity: str, request: Request) -> Resource:
         self._check(request)
-        resource = self._store.get(CLOUD, identity)
+        resource = self._store.get(GCP, identity)
         if resource is None:
             raise RefusedRequestError(404, f"Not found: {identity}.")
         return resource

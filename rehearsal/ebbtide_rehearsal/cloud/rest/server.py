@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Final, Protocol, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from ebbtide_rehearsal.cloud.azure.arm import CLOUD
+from ebbtide_rehearsal.cloud.ids import AZURE
 from ebbtide_rehearsal.cloud.store import API_ERROR, Resource, Store
 
 
@@ -276,7 +276,7 @@ class Prometheus:
 
     def _workspace(self, request: Request) -> Mapping[str, Any]:
         identity, name = request.names["id"], request.names["name"]
-        if all(item.id.lower() != identity.lower() for item in self._store.resources(CLOUD)):
+        if all(item.id.lower() != identity.lower() for item in self._store.resources(AZURE)):
             message = f"The Resource 'Microsoft.Monitor/accounts/{name}' was not found."
             raise RefusedRequestError(404, message, "ResourceNotFound")
         endpoint = f"{request.origin}/prometheus/{name}"

@@ -1,4 +1,4 @@
-"""The fake Google Cloud without an engine: a provider, called in plain data."""
+"""The fake of a cloud without an engine: a provider, called in plain data."""
 
 import copy
 from collections.abc import Iterator, Mapping
@@ -9,13 +9,15 @@ from typing import Any, cast
 from ebbtide.analysis.recording.recording import Resource as Recorded
 from ebbtide.analysis.recording.values import revealed
 from ebbtide.autoscaler.nodes import NodePool
-from ebbtide_rehearsal.cloud.gcp.provider import Gcp
-from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, NETWORK, NODE_POOL, SUBNETWORK, Request
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
+from ebbtide_rehearsal.cloud.ids import PACKAGES
 from ebbtide_rehearsal.cloud.pools import pools
 from ebbtide_rehearsal.cloud.provider import Call, Created, DiffResult, Failure, Read
-from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.cloud.store import Resource, Store
 from rehearsal.tests.control_planes import FakeControlPlanes
-from tests.declarations import GKE
+from rehearsal.tests.fake_clouds import settings_of
+from tests.declarations import AKS, GKE, Declaration
 from tests.synth import synth
 
 Inputs = dict[str, Any]
@@ -25,13 +27,13 @@ CLUSTER_ID = f"projects/{PROJECT}/locations/us-central1-a/clusters/train"
 
 
 class Cloud:
-    """Google Cloud for a test, with a provider for a project in us-central1."""
+    """A cloud for a test, with a provider as a declaration configures it."""
 
-    def __init__(self, directory: Path, project: str = PROJECT) -> None:
+    def __init__(self, directory: Path, declaration: Declaration = GKE) -> None:
         self.store = Store(directory / "cloud.sqlite")
         self.clusters = FakeControlPlanes()
-        settings = {"project": project, "region": "us-central1"}
-        self.provider = Gcp(self.store, self.clusters).configured(settings)
+        package = PACKAGES[CloudKind(declaration["cloud"]["kind"])]
+        self.provider = FakeProvider(package, self.store, self.clusters, settings_of(declaration))
 
     def check(self, type_: str, inputs: Mapping[str, Any], name: str = "it") -> tuple[Inputs, list[Failure]]:
         """The inputs as the provider completes them, and what is wrong with them."""
@@ -44,9 +46,24 @@ class Cloud:
         assert failures == []
         return self.provider.create(_call(type_, name), completed)
 
+    def create_all(self, declaration: Mapping[str, Any], *, until: str = "") -> None:
+        """Make the program's resources, up to one of a name."""
+        for resource, inputs in asked_for(declaration):
+            if resource.name == until:
+                return
+            self.create(resource.type, inputs, resource.name)
+
+    def found(self, identity: str) -> Resource:
+        """An existing resource."""
+        resource = self.provider.find(identity)
+        assert resource is not None
+        return resource
+
     def read(self, identity: str) -> Read:
-        """Read an existing resource."""
-        result = self.provider.read(self._call_of(identity), identity, {})
+        """Read an existing resource as the engine does, which knows its inputs."""
+        resource = self.found(identity)
+        call = Call(resource.type, "it", resource.urn, inputs=resource.inputs)
+        result = self.provider.read(call, identity, {})
         assert result is not None
         return result
 
@@ -63,11 +80,6 @@ class Cloud:
         assert list(failures) == []
         return dict(self.provider.update(call, identity, old, completed))
 
-    def request(self, type_: str, inputs: Mapping[str, Any]) -> Request:
-        """Return the API's request when a resource is created."""
-        completed, _ = self.check(type_, inputs)
-        return self.provider.request(_call(type_, "it"), completed, self.provider.identity(type_, completed))
-
     def delete(self, identity: str) -> None:
         """Remove a resource."""
         self.provider.delete(self._call_of(identity), identity, {})
@@ -77,8 +89,7 @@ class Cloud:
         return {pool.name: pool for identity in self.clusters.running for pool in pools(self.store, identity)}
 
     def _call_of(self, identity: str) -> Call:
-        resource = self.store.get("gcp", identity)
-        return _call(resource.type if resource else NODE_POOL, "it")
+        return _call(self.found(identity).type, "it")
 
 
 def _call(type_: str, name: str) -> Call:
@@ -86,22 +97,23 @@ def _call(type_: str, name: str) -> Call:
 
 
 def asked_for(declaration: Mapping[str, Any]) -> Iterator[tuple[Recorded, Inputs]]:
-    """Return the program's resources of Google Cloud, in their order."""
+    """Return the program's resources of a cloud, in their order."""
     for resource in synth(dict(declaration)):
-        if resource.custom and resource.type.startswith("gcp:"):
+        if resource.custom and resource.type.startswith(("gcp:", "azure-native:")):
             yield resource, cast("Inputs", revealed(dict(resource.inputs)))
 
 
 @cache
-def _base() -> dict[str, Inputs]:
+def _base(cloud: str) -> dict[str, Inputs]:
     """Return the program's resources by name, for an ephemeral cluster with the pools that tests start
     from."""
-    return {resource.name: inputs for resource, inputs in asked_for(GKE | {"lifetime": {"hours": 8}})}
+    written = (GKE if cloud == "gke" else AKS) | {"lifetime": {"hours": 8}}
+    return {resource.name: inputs for resource, inputs in asked_for(written)}
 
 
-def base(name: str, /, **changes: Any) -> Inputs:
+def base(name: str, /, cloud: str = "gke", **changes: Any) -> Inputs:
     """Inputs of the program, with some of them changed; None takes one away. `a__b` is b in a."""
-    inputs = copy.deepcopy(_base()[name])
+    inputs = copy.deepcopy(_base(cloud)[name])
     for path, value in changes.items():
         *above, last = path.split("__")
         inner = inputs
@@ -114,10 +126,12 @@ def base(name: str, /, **changes: Any) -> Inputs:
     return inputs
 
 
-def with_cluster(directory: Path, **changes: Any) -> Cloud:
-    """A cloud with the program's network and cluster, which may be changed."""
-    cloud = Cloud(directory)
-    cloud.create(NETWORK, base("train-network-vpc"))
-    cloud.create(SUBNETWORK, base("train-network-subnet"))
-    cloud.create(CLUSTER, base("train-cluster", **changes))
-    return cloud
+def with_cluster(directory: Path, cloud: str = "gke", **changes: Any) -> Cloud:
+    """A cloud with all that the program makes before its pools; the cluster may be changed."""
+    made = Cloud(directory, GKE if cloud == "gke" else AKS)
+    kinds = {"gke": "gcp:container/nodePool:", "aks": "azure-native:containerservice:AgentPool"}
+    for resource, inputs in asked_for((GKE if cloud == "gke" else AKS) | {"lifetime": {"hours": 8}}):
+        if not resource.type.startswith(kinds[cloud]):
+            own = base("train-cluster", cloud, **changes) if resource.name == "train-cluster" else inputs
+            made.create(resource.type, own, resource.name)
+    return made

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from ebbtide.analysis.reading.facts import Inputs, RecordedPool
-from ebbtide.analysis.reading.gke import read_pool
+from ebbtide.analysis.reading.gke import read_period, read_pool
 from ebbtide.autoscaler.nodes import NodePool
 from ebbtide.declaration.catalog.accelerators import is_tpu, one_host_topology, resource_name
 from ebbtide.declaration.catalog.clouds import region_of
@@ -20,11 +20,10 @@ from ebbtide.declaration.catalog.machines import ARCHITECTURE, ARM64, Machine, a
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide.placement import NodeTaint
-from ebbtide_rehearsal.cloud.gcp.kinds import period_of
-from ebbtide_rehearsal.cloud.gcp.request import GoogleCloud, Request, inputs_of
+from ebbtide_rehearsal.cloud.ids import FUTURE_RESERVATION, GCP
 from ebbtide_rehearsal.cloud.pools import machines, node_pool
 from ebbtide_rehearsal.cloud.regions import machine_of
-from ebbtide_rehearsal.cloud.store import Resource
+from ebbtide_rehearsal.cloud.store import Resource, Store
 
 _PREFIX: Final = "cloud.google.com/"
 _EFFECTS: Final = {
@@ -146,33 +145,36 @@ _SSD: Final = {"pd-balanced", "pd-ssd"}
 _SYSTEM_OF_SSDS: Final = {1: 50, 2: 75}
 
 
-def machine_pool(request: Request, cluster: str, cluster_zones: tuple[str, ...]) -> NodePool:
+def machine_pool(
+    store: Store, fields: Inputs, cluster: str, cluster_zones: tuple[str, ...], count: int
+) -> NodePool:
     """Return the node pool for the controllers of nodes.
 
     Args:
-        request: the node pool, accepted by the rules.
+        store: the fake cloud's store.
+        fields: inputs of the node pool.
         cluster: id of its cluster.
         cluster_zones: default zones for nodes of the cluster's pools.
+        count: number of its first nodes in each zone.
 
     Raises:
         LookupError: its machine type is unknown.
     """
-    fields = request.fields
-    find = partial(machine_of, request.cloud.store, CloudKind.GKE)
+    find = partial(machine_of, store, CloudKind.GKE)
     pool = read_pool(fields, region_of(cluster_zones[0]), default_zones=cluster_zones, find=find)
     machine, kind = pool.hardware, pool.capacity.kind
     has = pool.allocatable
     if machine is None or has is None:
         raise LookupError(pool.machine_type)
     zones = pool.zones or cluster_zones
-    reserved = period_of(request.cloud, fields.text("nodeConfig.reservationAffinity.values[0]"))
+    reserved = period_of(store, fields.text("nodeConfig.reservationAffinity.values[0]"))
     accelerator = (pool.accelerator.type, pool.accelerator.count) if pool.accelerator else None
     return node_pool(
         pool,
         cluster=cluster,
         region=region_of(zones[0]),
         zones=zones,
-        initial=node_count(request) * len(zones),
+        initial=count * len(zones),
         labels={**added_labels(fields, machine, kind, accelerator, zones), **pool.labels},
         taints=(*declared_taints(fields), *added_taints(fields, machine, kind, accelerator)),
         allocatable={
@@ -211,24 +213,34 @@ def ephemeral_gib(pool: RecordedPool) -> int:
     return max(0, int(0.9 * size - system))
 
 
-def node_count(request: Request) -> int:
+def period_of(store: Store, name: str) -> tuple[float, float] | None:
+    """Return begin and end of a requested reservation, in simulated seconds; None for another one."""
+    for resource in store.resources(GCP, FUTURE_RESERVATION):
+        own, period = read_period(Inputs(resource.inputs))
+        if own == name:
+            begin, end = (time.timestamp() - store.clock.started for time in period)
+            return begin, end
+    return None
+
+
+def node_count(store: Store, fields: Inputs, old: Resource | None) -> int:
     """Return the number of nodes in each zone of a new or changed pool.
 
     The provider resizes a pool only if the count differs from its state (`nodePoolUpdate`).
     """
-    count = request.fields.number("nodeCount")
-    if request.old is None:
-        return (request.fields.number("initialNodeCount") if count is None else count) or 0
-    if count is None or count == request.old.state.get("nodeCount"):
-        return current_count(request.cloud, request.old)
+    count = fields.number("nodeCount")
+    if old is None:
+        return (fields.number("initialNodeCount") if count is None else count) or 0
+    if count is None or count == old.state.get("nodeCount"):
+        return current_count(store, old)
     return count
 
 
-def current_count(cloud: GoogleCloud, pool: Resource) -> int:
+def current_count(store: Store, pool: Resource) -> int:
     """Return the number of nodes in each zone of an existing pool, the average of an autoscaled one
     (`flattenNodePool`)."""
-    if not inputs_of(pool).has("autoscaling"):
+    if "autoscaling" not in pool.inputs:
         return pool.state.get("nodeCount", 0)
     cluster, _, name = pool.id.rpartition("/nodePools/")
-    nodes = sum(machine.pool == name and not machine.is_leaving for machine in machines(cloud.store, cluster))
+    nodes = sum(machine.pool == name and not machine.is_leaving for machine in machines(store, cluster))
     return nodes // max(1, len(pool.state["nodeLocations"]))

@@ -1,1 +1,0 @@
-"""Fake of azure-native 3.29 and of the part of Azure that the program uses."""
