@@ -1,4 +1,4 @@
-"""The policy rules of `ebbtide/analysis/policy/rules`, as a Pulumi policy pack.
+"""The policy rules of `ebbtide/analysis/policy`, as a Pulumi policy pack.
 
 Levels, limits and exceptions come from the stack's file, under `ebbtide:policy`; the pack has one policy for
 each level, since a policy's level is fixed before the engine passes the stack's name.
@@ -20,7 +20,7 @@ from pulumi_policy import (
 )
 from pulumi_policy.proxy import UnknownValueError
 
-from ebbtide.analysis.costs.charges import charges
+from ebbtide.analysis.charges import charges
 from ebbtide.analysis.policy.check import Finding, check
 from ebbtide.analysis.preview.stack_files import read_stack
 from ebbtide.analysis.reading.pools import read_clusters, read_pools

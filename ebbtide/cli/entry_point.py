@@ -258,7 +258,7 @@ def _source(options: Mapping[str, Any]) -> "Source | None":
     """Return the stack's file of a command, for the positions of errors."""
     if "config_file" not in options:
         return None
-    from ebbtide.analysis.preview.stack_config import StackFileError  # noqa: PLC0415
+    from ebbtide.analysis.preview.stack_files import StackFileError  # noqa: PLC0415
 
     with contextlib.suppress(StackFileError):
         return stack_files(options["stack"], options["config_file"], options["cwd"]).source

@@ -82,7 +82,7 @@ def _advice(out: Path, files: "StackFiles | None") -> str:
 
 def _stack_keys(files: "StackFiles") -> "set[PriceKey]":
     """Return the keys of the prices in a stack's cost."""
-    from ebbtide.analysis.costs.charges import charges  # noqa: PLC0415
+    from ebbtide.analysis.charges import charges  # noqa: PLC0415
     from ebbtide.analysis.preview.stack_files import record_stack  # noqa: PLC0415 - loads Pulumi
     from ebbtide.analysis.reading.pools import read_clusters, read_pools  # noqa: PLC0415
     from ebbtide.declaration.catalog.prices import price_lookups  # noqa: PLC0415

@@ -58,7 +58,7 @@ def _exported(files: "StackFiles") -> "Profile":
     Raises:
         ModuleNotFoundError: Pulumi is not installed, and the stack's file has no complete declaration.
     """
-    from ebbtide.analysis.preview.stack_config import StackFileError  # noqa: PLC0415
+    from ebbtide.analysis.preview.stack_files import StackFileError  # noqa: PLC0415
     from ebbtide.cli.error_output import is_installed  # noqa: PLC0415
     from ebbtide.declaration.model.faults import DeclarationError  # noqa: PLC0415
 

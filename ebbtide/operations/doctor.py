@@ -22,7 +22,7 @@ from ebbtide.clients.clouds.interfaces import Account
 from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.project import yaml_file
-from ebbtide.declaration.providers.needs import Need, needs_of, roles_of, unknown
+from ebbtide.declaration.providers.constraints import Need, needs_of, roles_of, unknown
 from ebbtide.errors import EbbtideError
 from ebbtide.operations import access
 from ebbtide.operations.engine.backend import Backend

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from rich.filesize import decimal
 
-from ebbtide.analysis.policy.rules.protection import DATA
+from ebbtide.analysis.policy.protection import DATA
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.clients.clouds.interfaces import Account, CloudApiError, Contents, StoredData
 from ebbtide.clients.kubernetes import Api, ApiError, Object

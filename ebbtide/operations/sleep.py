@@ -13,7 +13,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from ebbtide.analysis.costs.charges import Rates, rates
+from ebbtide.analysis.charges import Rates, rates
 from ebbtide.clients.clouds.interfaces import ClusterPower
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import part, text

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from typing import Any, Final
 
-from ebbtide.analysis.costs.charges import Rates, deployed, rates_of
+from ebbtide.analysis.charges import Rates, deployed, rates_of
 from ebbtide.analysis.metrics import MetricSources, Series, metric_sources
 from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.connect import metric_source

@@ -16,8 +16,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from ebbtide.analysis.preview.stack_config import PLACEHOLDER, StackFileError
-from ebbtide.analysis.preview.stack_files import StackFiles, read_stack, stack_named_by
+from ebbtide.analysis.preview.stack_files import (
+    PLACEHOLDER,
+    StackFileError,
+    StackFiles,
+    read_stack,
+    stack_named_by,
+)
 from ebbtide.autoscaler.nodes import RECLAIMABLE
 from ebbtide.operations.engine.interrupts import deferred_interrupts
 from ebbtide.text import did_you_mean

@@ -10,7 +10,7 @@ import yaml
 
 from components.addons.addons import Addons, AddonsArgs, component
 from components.addons.teams import TeamResources
-from ebbtide.analysis.costs.charges import footprints_with_disks
+from ebbtide.analysis.charges import footprints_with_disks
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.catalog.resources import footprint

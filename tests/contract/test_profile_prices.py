@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from ebbtide.analysis.costs.charges import node_price
+from ebbtide.analysis.charges import node_price
 from ebbtide.analysis.reading.pools import read_pools
 from ebbtide.declaration.catalog.accelerators import default_image
 from ebbtide.declaration.catalog.machines import AMD64, ARM64

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pytest
 
-from ebbtide.analysis.providers.property_path import differences
+from ebbtide.analysis.changes.property_path import differences
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import UNKNOWN, revealed
 from tests.contract.cloud_flips import AKS_CLOUD, CLUSTER, GKE_CLOUD

@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from ebbtide.analysis.providers import azure, google, kubernetes
-from ebbtide.analysis.providers.property_path import differences, plain_path
+from ebbtide.analysis.changes import azure, google, kubernetes
+from ebbtide.analysis.changes.property_path import differences, plain_path
 from ebbtide.analysis.recording.values import Plain
-from ebbtide.declaration.providers import makers
-from ebbtide.declaration.providers.constraints import constraints_of
-from ebbtide.declaration.providers.makers import ELSEWHERE, MakerRow, makers_of
+from ebbtide.declaration.providers import constraints
+from ebbtide.declaration.providers.constraints import ELSEWHERE, MakerRow, constraints_of, makers_of
 from ebbtide.declaration.providers.schema import alternatives, arguments, item_of, properties_of, word
 from ebbtide.values.paths import Key, path_keys, path_text, value_at
 
-Maker: TypeAlias = makers.Maker | Literal["person"]
+Maker: TypeAlias = constraints.Maker | Literal["person"]
 
 _OWN: Final = "pulumi-kubernetes"
 """Prefix of the field managers of the Kubernetes provider (pulumi-kubernetes 4.25, `fieldManagerName`)."""

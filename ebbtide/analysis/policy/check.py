@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Final
 
-from ebbtide.analysis.costs.charges import Charge, charges
-from ebbtide.analysis.policy.rules import pools, protection
-from ebbtide.analysis.policy.rules.rule import WHOLE, Reviewed, Rule, RuleFinding, Subject
+from ebbtide.analysis.charges import Charge, charges
+from ebbtide.analysis.policy import pools, protection
+from ebbtide.analysis.policy.rule import WHOLE, Reviewed, Rule, RuleFinding, Subject
 from ebbtide.analysis.policy.settings import Level, Policy, PolicyException, loosened, read_policy
 from ebbtide.analysis.reading.facts import ClusterFacts, RecordedPool
 from ebbtide.analysis.recording.recording import Recording, Resource

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel
 
-from ebbtide.analysis.costs.charges import Charge, charges, gpu_hour
+from ebbtide.analysis.charges import Charge, charges, gpu_hour
 from ebbtide.analysis.policy.check import Earlier, Finding, check
 from ebbtide.analysis.policy.settings import Level, Policy
 from ebbtide.analysis.preview.report import (

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
-from ebbtide.analysis.providers import azure
+from ebbtide.analysis.changes import azure
 from ebbtide.analysis.recording.recording import STACK_TYPE, Recording, Resource, stack_and_project, urn_name
 from ebbtide.analysis.recording.values import ARCHIVE, ASSET, SECRET, SIGNATURE, UNKNOWN, Plain, Secret
 from ebbtide.errors import EbbtideError

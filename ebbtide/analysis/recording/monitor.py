@@ -26,8 +26,7 @@ from ebbtide.analysis.recording.recording import (
     Severity,
     urn_of,
 )
-from ebbtide.analysis.recording.values import SECRET_TEXT, Plain, Secret
-from ebbtide.analysis.recording.wire import fill_struct, properties
+from ebbtide.analysis.recording.values import SECRET_TEXT, Plain, Secret, fill_struct, properties
 
 _MIN_SECRET_LENGTH: Final = 6
 """Shorter secrets are not masked: masking every `a` or `true` would garble the text and hide nothing."""

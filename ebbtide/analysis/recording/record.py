@@ -46,8 +46,7 @@ from ebbtide.analysis.recording.monitor import (
 )
 from ebbtide.analysis.recording.program import ProgramEndedError, explained
 from ebbtide.analysis.recording.recording import Message, Recording, Resource, Updates
-from ebbtide.analysis.recording.values import revealed
-from ebbtide.analysis.recording.wire import fill_struct
+from ebbtide.analysis.recording.values import fill_struct, revealed
 from ebbtide.lazy_packages import collect_rarely
 
 _STASH: Final = "pulumi:index:Stash"

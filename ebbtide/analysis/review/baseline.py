@@ -11,8 +11,7 @@ from typing import Final
 
 from ebbtide.analysis.policy.check import Earlier
 from ebbtide.analysis.policy.settings import Policy, PolicyError
-from ebbtide.analysis.preview.stack_config import StackFileError
-from ebbtide.analysis.preview.stack_files import StackFiles, read_stack, record_stack
+from ebbtide.analysis.preview.stack_files import StackFileError, StackFiles, read_stack, record_stack
 from ebbtide.analysis.reading import state
 from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.recording import Recording, Resource

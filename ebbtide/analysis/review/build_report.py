@@ -6,11 +6,11 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final, Literal
 
+from ebbtide.analysis.changes.inputs import recreates_nodes
 from ebbtide.analysis.policy.settings import Policy
 from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.preview.report import FindingReport, PoolReport, Preview, QueueReport, QuotaReport
 from ebbtide.analysis.preview.words import type_words
-from ebbtide.analysis.providers.changes import recreates_nodes
 from ebbtide.analysis.reading.aks import CAPACITY_RESERVATION
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.reading.gke import FUTURE_RESERVATION, read_period

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
-from ebbtide.analysis.providers.changes import FieldChange, field_changes, is_deleted_first
-from ebbtide.analysis.providers.property_path import top_level
+from ebbtide.analysis.changes.inputs import FieldChange, field_changes, is_deleted_first
+from ebbtide.analysis.changes.property_path import top_level
 from ebbtide.analysis.recording.assumption_tables import is_assumed
 from ebbtide.analysis.recording.recording import Recording, Resource, former_resources
 from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret, at, leaves

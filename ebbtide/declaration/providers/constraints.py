@@ -1,4 +1,4 @@
-"""Constraints of a type's properties, from the tables `schemas/*.csv`.
+"""Tables `schemas/*.csv`: constraints of a type's properties, makers of changes, and needs of its creation.
 
 `python -m rehearsal.provider_schemas` generates `gcp.csv`, `azure_native.csv` and `kubernetes.csv` from the
 providers' own sources, and `kueue.csv` from Kueue's definitions; `noted.csv` has constraints that are missing
@@ -9,17 +9,34 @@ refuses it), `recreates` (a change recreates nodes, a few at a time), `computed`
 value stays), `default` (JSON), `fills` (JSON: the cloud's response has it for an omitted property of an
 existing object), `required`, `same` (the name of the comparison that ignores a difference), and the limits
 `enum`, `minimum`, `maximum`, `shortest`, `longest`, `pattern` and `most` (items of a list, or keys of a map).
+
+Makers of changes that are neither the program's nor a person's are in `makers.csv`. A maker is an
+`autoscaler`, the `cloud`, or a `controller` on the cluster; each row has its source. Its condition is
+`undeclared` (the program omits the property), `if NAME` (the property of this name beside it is set and not
+false), `manager NAME` (the field manager that owns it), or empty. The maker `elsewhere` is for lists whose
+items are resources of their own, unless the program has an item of that name; its condition is the segment
+before the name in their ids. A property is a path without indices and quotes, in which `*` matches any text.
+The type `PACKAGE:*` is each type of a package.
+
+The API or resource provider that must be enabled, and the user's permissions, with a predefined role that has
+them, are in `needs.csv`. Each row has the source of the creation's permissions. Those of a refresh are the
+requests of the provider's read function (terraform-provider-google-beta 7.45.0; azure-native: GET of the
+resource), and of `ebbtide drift`, which lists the roles of service accounts; their roles are Google's as
+exported in darkbitio/gcp-iam-role-permissions@8ab2a6ff (2026-08), and Azure's Reader, which has `*/read`.
+Permissions are of the project or subscription: those on a single resource that exists are not known before it
+is created.
 """
 
 import csv
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from fnmatch import fnmatchcase
 from functools import cache
 from importlib import resources
-from typing import Any, Final
+from typing import Any, Final, Literal, cast, get_args
 
 from ebbtide.values.paths import ancestors
 
@@ -169,3 +186,113 @@ def _pattern_words() -> Mapping[str, str]:
 def words_of_pattern(pattern: str) -> str:
     """Return in words what matches a pattern, with an example; the pattern itself if the table lacks it."""
     return _pattern_words().get(pattern, f"text that matches {pattern}")
+
+
+Maker = Literal["autoscaler", "cloud", "controller"]
+ELSEWHERE = "elsewhere"
+
+
+@dataclass(frozen=True, slots=True)
+class MakerRow:
+    """A row of the table.
+
+    Attributes:
+        path: path of the property, without indices and quotes.
+        maker: the maker; `elsewhere` for a list with other resources.
+        condition: its condition; empty if there is none.
+        source: where the change is documented.
+    """
+
+    path: str
+    maker: str
+    condition: str
+    source: str
+
+    @property
+    def known_maker(self) -> Maker | None:
+        """The maker; None for a list with other resources."""
+        return cast("Maker", self.maker) if self.maker in get_args(Maker) else None
+
+    def applies(self, path: str) -> bool:
+        """Return whether a path without indices and quotes is that of the property, or below it."""
+        return fnmatchcase(path, self.path) or fnmatchcase(path, f"{self.path}.*")
+
+    def is_of_manager(self, manager: str) -> bool:
+        """Return whether the condition is this field manager."""
+        word, _, name = self.condition.partition(" ")
+        return word == "manager" and fnmatchcase(manager, name)
+
+
+@cache
+def makers_of(token: str) -> tuple[MakerRow, ...]:
+    """Return the rows of a resource type, those of its package last."""
+    rows = _maker_rows()
+    return (*rows.get(token, ()), *rows.get(f"{token.partition(':')[0]}:*", ()))
+
+
+@cache
+def _maker_rows() -> Mapping[str, list[MakerRow]]:
+    result: dict[str, list[MakerRow]] = {}
+    text = (resources.files("ebbtide.declaration.providers") / "schemas" / "makers.csv").read_text()
+    for row in csv.DictReader(text.splitlines()):
+        made = MakerRow(row["property"], row["maker"], row["condition"], row["source"])
+        result.setdefault(row["type"], []).append(made)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A row of the table.
+
+    Attributes:
+        api: API of Google Cloud, or namespace of a resource provider of Azure; empty for one that is always
+            enabled.
+        permissions: permissions of Google Cloud, or actions of Azure; empty for none.
+        role: predefined role that has them; empty without permissions.
+        reads: permissions of a refresh; empty for none.
+        reader: predefined role that has them, and changes nothing; empty without permissions.
+        source: where they are documented.
+    """
+
+    api: str
+    permissions: tuple[str, ...]
+    role: str
+    reads: tuple[str, ...]
+    reader: str
+    source: str
+
+
+def needs_of(tokens: Iterable[str]) -> list[Need]:
+    """Return the needs of resource types, without duplicates; none for types that are not in the table."""
+    known = rows()
+    return list(dict.fromkeys(need for token in tokens for need in known.get(token, ())))
+
+
+def roles_of(needs: Iterable[Need], *, reading: bool = False) -> dict[str, str]:
+    """Return the role of each permission of creations, or of refreshes."""
+    if reading:
+        return {permission: need.reader for need in needs for permission in need.reads}
+    return {permission: need.role for need in needs for permission in need.permissions}
+
+
+def unknown(tokens: Iterable[str]) -> list[str]:
+    """Return the resource types that are not in the table, such as those of a user's own program."""
+    return sorted(set(tokens) - rows().keys())
+
+
+@cache
+def rows() -> Mapping[str, list[Need]]:
+    """Return the rows of the table by resource type."""
+    result: dict[str, list[Need]] = {}
+    text = (resources.files("ebbtide.declaration.providers") / "schemas" / "needs.csv").read_text()
+    for row in csv.DictReader(text.splitlines()):
+        need = Need(
+            api=row["api"],
+            permissions=tuple(row["permissions"].split()),
+            role=row["role"],
+            reads=tuple(row["reads"].split()),
+            reader=row["reader"],
+            source=row["source"],
+        )
+        result.setdefault(row["type"], []).append(need)
+    return result

@@ -12,8 +12,7 @@ import yaml
 from ebbtide.analysis.device_plugins import DAEMON_SETS, of_others
 from ebbtide.analysis.policy.check import check, policy_of
 from ebbtide.analysis.policy.settings import KEY, Level
-from ebbtide.analysis.preview.stack_config import StackFileError
-from ebbtide.analysis.preview.stack_files import StackFiles, read_stack, record_stack
+from ebbtide.analysis.preview.stack_files import StackFileError, StackFiles, read_stack, record_stack
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.clients.clouds.connect import aks_clusters, aks_schedules, gke_clusters

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from ebbtide.analysis.providers.changes import FieldChange
+from ebbtide.analysis.changes.inputs import FieldChange
 from ebbtide.analysis.reading.aks import AGENT_POOL, CLUSTER, MAINTENANCE
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.recording.recording import Recording, Resource

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
-from ebbtide.analysis.providers.property_path import replaced
+from ebbtide.analysis.changes.property_path import replaced
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.reading.gke import CLUSTER, NODE_POOL
 from ebbtide.analysis.recording.values import Plain

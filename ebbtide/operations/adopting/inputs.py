@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from pydantic.alias_generators import to_camel
 
-from ebbtide.analysis.providers.property_path import plain_path, replaced
+from ebbtide.analysis.changes.property_path import plain_path, replaced
 from ebbtide.analysis.recording.values import Plain, is_secret, leaves
 from ebbtide.declaration.providers.schema import (
     Property,

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from ebbtide.analysis.providers.changes import FieldChange, is_fixed, recreates_nodes
-from ebbtide.analysis.providers.property_path import plain_path
+from ebbtide.analysis.changes.inputs import FieldChange, is_fixed, recreates_nodes
+from ebbtide.analysis.changes.property_path import plain_path
 from ebbtide.analysis.reading import aks, gke
 from ebbtide.analysis.reading.facts import RecordedPool
 from ebbtide.analysis.recording.recording import Recording, Resource

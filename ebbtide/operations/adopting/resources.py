@@ -16,8 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, cast
 
+from ebbtide.analysis.changes.inputs import recreates_nodes
 from ebbtide.analysis.preview.words import type_words
-from ebbtide.analysis.providers.changes import recreates_nodes
 from ebbtide.analysis.recording.recording import Recording, Resource, urn_name
 from ebbtide.clients.kubernetes import JSON_PATCH, Api
 from ebbtide.clients.kubernetes.objects import parts, text

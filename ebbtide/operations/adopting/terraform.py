@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from ebbtide.analysis.providers.property_path import replaced
+from ebbtide.analysis.changes.property_path import replaced
 from ebbtide.analysis.reading.gke import CLUSTER, NODE_POOL
 from ebbtide.analysis.reading.state import recording_of
 from ebbtide.analysis.recording.recording import stack_and_project

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from rich.console import Console
 
-from ebbtide.analysis.policy.rules.pools import LONGEST_LIFETIME
+from ebbtide.analysis.policy.pools import LONGEST_LIFETIME
 from ebbtide.analysis.policy.settings import Level, Policy
 from ebbtide.clients.clouds.interfaces import Account, CloudApiError, CloudResource, Inventory
 from ebbtide.clients.kubernetes.objects import part, parts, text

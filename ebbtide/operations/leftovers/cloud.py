@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias, cast
 
-from ebbtide.analysis.costs.charges import rates
+from ebbtide.analysis.charges import rates
 from ebbtide.analysis.drift.differences import ReadResource, listed_resources
 from ebbtide.analysis.drift.report import UnownedResource
 from ebbtide.analysis.recording.recording import urn_name

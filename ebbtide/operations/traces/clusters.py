@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import yaml
 
-from ebbtide.analysis.costs.charges import CLOUD_NAT, charges, cloud_nat, coverages
+from ebbtide.analysis.charges import CLOUD_NAT, charges, cloud_nat, coverages
 from ebbtide.analysis.reading.facts import RecordedPool
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.recording import Recording

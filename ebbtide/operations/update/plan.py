@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from ebbtide.analysis.changes.inputs import recreates_nodes
 from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.preview.report import CostReport
 from ebbtide.analysis.preview.stack_files import StackFiles
 from ebbtide.analysis.preview.words import type_words
-from ebbtide.analysis.providers.changes import recreates_nodes
 from ebbtide.analysis.reading.pools import read_pools
 from ebbtide.analysis.recording.recording import Recording, urn_name
 from ebbtide.analysis.review.baseline import Baseline

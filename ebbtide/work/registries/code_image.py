@@ -229,7 +229,7 @@ def user_credentials(host: str) -> tuple[str, str] | None:
 
         return google_login()
     if host.endswith(".azurecr.io"):
-        from ebbtide.clients.clouds.azure_registry import azure_login  # noqa: PLC0415
+        from ebbtide.clients.clouds.azure import azure_login  # noqa: PLC0415
 
         return azure_login(host)
     return docker_login(host)

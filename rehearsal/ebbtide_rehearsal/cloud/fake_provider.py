@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from importlib import metadata
 from typing import Any, Final
 
-from ebbtide.analysis.providers import azure, google
-from ebbtide.analysis.providers.azure import RANDOMLY_NAMED
-from ebbtide.analysis.providers.changes import field_changes, is_deleted_first, is_fixed
-from ebbtide.analysis.providers.property_path import replaced, top_level, values_at, with_defaults
+from ebbtide.analysis.changes import azure, google
+from ebbtide.analysis.changes.azure import RANDOMLY_NAMED
+from ebbtide.analysis.changes.inputs import field_changes, is_deleted_first, is_fixed
+from ebbtide.analysis.changes.property_path import replaced, top_level, values_at, with_defaults
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.reading.gke import read_period
 from ebbtide.analysis.recording import assumed_azure, assumed_gcp

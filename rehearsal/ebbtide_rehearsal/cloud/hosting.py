@@ -9,7 +9,7 @@ started or deleted; pulumi/pulumi-azure-native#579: pools are added by themselve
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ebbtide.analysis.providers.property_path import merged
+from ebbtide.analysis.changes.property_path import merged
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.reading.gke import read_pool
 from ebbtide.analysis.recording import assumed_azure

@@ -20,8 +20,7 @@ from google.protobuf import empty_pb2, struct_pb2
 from google.rpc import status_pb2  # pyright: ignore[reportMissingTypeStubs]
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
-from ebbtide.analysis.recording.values import Plain, Secret, revealed
-from ebbtide.analysis.recording.wire import fill_struct, properties
+from ebbtide.analysis.recording.values import Plain, Secret, fill_struct, properties, revealed
 from ebbtide_rehearsal.cloud.provider import (
     Call,
     DiffResult,

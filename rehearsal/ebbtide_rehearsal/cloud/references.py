@@ -7,7 +7,7 @@ Resource Manager, AKS 2025-09-01, Azure Monitor 2022-06-01 (2026).
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from ebbtide.analysis.providers.property_path import values_at
+from ebbtide.analysis.changes.property_path import values_at
 from ebbtide_rehearsal.cloud.ids import (
     ASSIGNMENT,
     BUCKET,

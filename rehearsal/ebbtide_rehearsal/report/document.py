@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from ebbtide.analysis.costs.charges import CLOUD_NAT, charges, cloud_nat, coverages
+from ebbtide.analysis.charges import CLOUD_NAT, charges, cloud_nat, coverages
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.autoscaler.scale_down import UNNEEDED

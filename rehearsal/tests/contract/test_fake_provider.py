@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ebbtide.analysis.providers.azure import names
-from ebbtide.analysis.providers.property_path import replaced, values_at
+from ebbtide.analysis.changes.azure import names
+from ebbtide.analysis.changes.property_path import replaced, values_at
 from ebbtide.analysis.recording.values import UNKNOWN, leaves
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide_rehearsal.cloud.fake_provider import (

@@ -9,7 +9,7 @@ import pytest
 import trustme
 from azure.identity import DefaultAzureCredential
 
-from ebbtide.clients.clouds.azure_registry import azure_login
+from ebbtide.clients.clouds.azure import azure_login
 from ebbtide.clients.clouds.google import google_login
 from ebbtide.clients.clouds.interfaces import CloudApiError, CredentialsError
 from ebbtide.work.registries.code_image import code_image, push, user_credentials

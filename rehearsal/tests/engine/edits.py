@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ebbtide.analysis.providers.property_path import merged
+from ebbtide.analysis.changes.property_path import merged
 from ebbtide_rehearsal.cloud.provider import Call, Properties, Read
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.engine.any_objects import AnyObjects

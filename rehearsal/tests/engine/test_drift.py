@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import pytest
 
+from ebbtide.analysis.changes.property_path import merged
 from ebbtide.analysis.drift.differences import differences_of
 from ebbtide.analysis.drift.report import Action, Drift
 from ebbtide.analysis.preview.stack_files import StackFiles, read_stack
-from ebbtide.analysis.providers.property_path import merged
 from ebbtide.autoscaler.nodes import Machine
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import drift

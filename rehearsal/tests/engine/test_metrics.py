@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.analysis.costs.charges import deployed
+from ebbtide.analysis.charges import deployed
 from ebbtide.analysis.metrics import metric_sources
 from ebbtide.declaration.cloud_kind import CloudKind
 from rehearsal.tests.engine.sites import site_on

@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ebbtide.cli.entry_point import app
-from ebbtide.declaration.providers import needs
-from ebbtide.declaration.providers.needs import needs_of, unknown
+from ebbtide.declaration.providers import constraints
+from ebbtide.declaration.providers.constraints import needs_of, unknown
 from ebbtide.operations import doctor
 from ebbtide.operations.engine.failures import OperationError
 from ebbtide.values import clock
@@ -179,19 +179,19 @@ def test_a_login_that_only_reads(clouds: RestClouds, stack: str, account: str) -
 
 def test_every_type_can_be_read() -> None:
     """Each type has a permission to read it with a role; an identity of a service has nothing to read."""
-    without = {kind for kind, own in needs.rows().items() if not any(need.reads for need in own)}
+    without = {kind for kind, own in constraints.rows().items() if not any(need.reads for need in own)}
     assert without == {"gcp:projects/serviceIdentity:ServiceIdentity"}
-    assert all(bool(need.reads) == bool(need.reader) for own in needs.rows().values() for need in own)
+    assert all(bool(need.reads) == bool(need.reader) for own in constraints.rows().values() for need in own)
     changing = re.compile(r"write|delete|create|update|\.set|actAs")
     assert not [
-        it for own in needs.rows().values() for need in own for it in need.reads if changing.search(it)
+        it for own in constraints.rows().values() for need in own for it in need.reads if changing.search(it)
     ]
 
 
 def test_the_page_on_drift_names_the_roles() -> None:
     """Each role of the table is on the page that tells how to make the identity of the daily run."""
     page = (ROOT / "docs/drift.md").read_text(encoding="utf-8")
-    roles = {need.reader for own in needs.rows().values() for need in own} - {""}
+    roles = {need.reader for own in constraints.rows().values() for need in own} - {""}
     assert {role for role in roles if role not in page} == set()
 
 
@@ -270,9 +270,9 @@ def test_every_type_has_its_needs() -> None:
 def test_types_without_a_row_are_said(clouds: RestClouds, monkeypatch: pytest.MonkeyPatch) -> None:
     """A type that is not in the table, as in a user's program, is named."""
     assert clouds
-    rows = needs.rows()
+    rows = constraints.rows()
     known = {kind: own for kind, own in rows.items() if kind != "gcp:compute/router:Router"}
-    monkeypatch.setattr(needs, "rows", lambda: known)
+    monkeypatch.setattr(constraints, "rows", lambda: known)
     status, found = _found("dev")
     assert status == 0
     said = {it["check"]: it["message"] for it in found["skipped"] if it["check"] != "cluster"}
@@ -282,7 +282,7 @@ def test_types_without_a_row_are_said(clouds: RestClouds, monkeypatch: pytest.Mo
 def test_no_permission_is_asked_for_without_any(clouds: RestClouds, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a known need in a project its checks are made, and succeed."""
     assert clouds
-    monkeypatch.setattr(needs, "rows", dict)
+    monkeypatch.setattr(constraints, "rows", dict)
     _, found = _found("dev")
     made = {it["check"]: it["message"] for it in found["ok"] if it["check"] in ("APIs", "rights")}
     assert made == dict.fromkeys(("APIs", "rights"), "None needed in project acme-ml.")

@@ -19,8 +19,7 @@ from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
 from pulumi.runtime.settings import Settings
 
-from ebbtide.analysis.preview.stack_config import PLACEHOLDER
-from ebbtide.analysis.preview.stack_files import read_stack
+from ebbtide.analysis.preview.stack_files import PLACEHOLDER, read_stack
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide_rehearsal import RehearsalError

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from ebbtide.analysis.costs.charges import cloud_nat
+from ebbtide.analysis.charges import cloud_nat
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.autoscaler.scale_down import UNNEEDED
 from ebbtide_rehearsal.cloud.store import Clock, Event

@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret
-from ebbtide.analysis.recording.wire import fill_struct
-from ebbtide.analysis.recording.wire import properties as plain
+from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret, fill_struct
+from ebbtide.analysis.recording.values import properties as plain
 from ebbtide.declaration.providers.schema import properties
 from ebbtide_rehearsal.cloud.protocol import as_secret_as, serve
 from ebbtide_rehearsal.cloud.provider import (

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ebbtide.analysis.providers.property_path import plain_path
+from ebbtide.analysis.changes.property_path import plain_path
 from ebbtide.analysis.recording.values import masked
 from ebbtide.analysis.review.difference import compare
 from ebbtide.operations.adopting import google

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from ebbtide.analysis.costs.charges import charges
+from ebbtide.analysis.charges import charges
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.cli.entry_point import app
 from ebbtide.declaration.catalog.amounts import PricedNode, total

@@ -7,7 +7,7 @@ import pulumi
 import pytest
 import typer
 
-from ebbtide.analysis.preview.stack_config import StackFileError
+from ebbtide.analysis.preview.stack_files import StackFileError
 from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.record import record
 from ebbtide.cli import entry_point

@@ -6,7 +6,7 @@ from typing import Any
 import pulumi_gcp as gcp
 import pytest
 
-from ebbtide.analysis.costs.charges import Charge, charges, gpu_hour
+from ebbtide.analysis.charges import Charge, charges, gpu_hour
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording

@@ -6,7 +6,7 @@ import pytest
 
 from ebbtide.analysis.drift.differences import ReadResource, differences_of
 from ebbtide.declaration.providers import schema
-from ebbtide.declaration.providers.makers import makers_of
+from ebbtide.declaration.providers.constraints import makers_of
 
 GKE_POOL = "gcp:container/nodePool:NodePool"
 AKS_POOL = "azure-native:containerservice:AgentPool"

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from ebbtide.analysis.costs.charges import BilledItem, Rates
+from ebbtide.analysis.charges import BilledItem, Rates
 from ebbtide.clients.kubernetes import JSON, MERGE_PATCH, Api, ApiError
 from ebbtide.clients.kubernetes.objects import part
 from ebbtide.declaration.catalog.amounts import Amount

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from ebbtide.analysis.costs.charges import BilledItem, Rates
+from ebbtide.analysis.charges import BilledItem, Rates
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.model.declare import declare

@@ -3,7 +3,7 @@
 import copy
 from typing import Any
 
-from ebbtide.analysis.costs.charges import charges
+from ebbtide.analysis.charges import charges
 from ebbtide.analysis.policy.check import Finding, check, policy_of
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.recording import Recording, Resource

@@ -10,8 +10,7 @@ from ebbtide.analysis.policy.check import RULES, policy_of, policy_schema
 from ebbtide.analysis.policy.settings import PolicyError
 from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.preview.render import render
-from ebbtide.analysis.preview.stack_config import StackFileError
-from ebbtide.analysis.preview.stack_files import StackFiles, read_stack
+from ebbtide.analysis.preview.stack_files import StackFileError, StackFiles, read_stack
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import Plain
 from ebbtide.cli.error_output import explain

@@ -5,8 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.analysis.preview.stack_config import PLACEHOLDER, StackFileError
-from ebbtide.analysis.preview.stack_files import StackFiles, read_stack, stack_named_by
+from ebbtide.analysis.preview.stack_files import (
+    PLACEHOLDER,
+    StackFileError,
+    StackFiles,
+    read_stack,
+    stack_named_by,
+)
 from ebbtide.declaration.project.source import find_misplaced, find_source
 
 PROJECT = "name: shop\nruntime: python\n"

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbtide.analysis.preview.build_report import preview_of
-from ebbtide.analysis.preview.stack_config import StackFileError
-from ebbtide.analysis.preview.stack_files import read_stack
+from ebbtide.analysis.preview.stack_files import StackFileError, read_stack
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.project.extends import ExtendsError, extended
 from tests.repository import ROOT

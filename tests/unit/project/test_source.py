@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.analysis.preview.stack_config import StackFileError
-from ebbtide.analysis.preview.stack_files import StackFiles, read_stack
+from ebbtide.analysis.preview.stack_files import StackFileError, StackFiles, read_stack
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.declaration.project.diagnostics import declaration_text

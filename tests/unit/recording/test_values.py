@@ -13,8 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pulumi.runtime import rpc
 
-from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret, at, leaves, masked, revealed
-from ebbtide.analysis.recording.wire import fill_struct, properties
+from ebbtide.analysis.recording.values import (
+    UNKNOWN,
+    Plain,
+    Secret,
+    at,
+    fill_struct,
+    leaves,
+    masked,
+    properties,
+    revealed,
+)
 
 VALUE: Plain = {
     "name": "t4-spot",

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from ebbtide.analysis.providers.azure import names
+from ebbtide.analysis.changes.azure import names
 from ebbtide.analysis.recording.assumed_azure import RESOURCES
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.cloud_kind import CloudKind

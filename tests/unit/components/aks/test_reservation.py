@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from components.aks import NodePool, NodePoolArgs
-from ebbtide.analysis.costs.charges import Charge, charges, rates_of
+from ebbtide.analysis.charges import Charge, charges, rates_of
 from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.preview.words import capacity_limit, cost_notes
 from ebbtide.analysis.quotas import quotas

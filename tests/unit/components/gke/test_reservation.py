@@ -8,7 +8,7 @@ import pulumi
 import pytest
 
 from components.gke import NodePool, NodePoolArgs, reservation
-from ebbtide.analysis.costs.charges import charges, rates_of
+from ebbtide.analysis.charges import charges, rates_of
 from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.preview.words import cost_notes
 from ebbtide.analysis.reading.pools import read_clusters, read_pools

@@ -5,17 +5,9 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Final
 
-from ebbtide.analysis.costs.charges import footprints_with_disks
-from ebbtide.analysis.policy.rules.protection import is_ephemeral
-from ebbtide.analysis.policy.rules.rule import (
-    WHOLE,
-    Reviewed,
-    RuleFinding,
-    of_cluster,
-    of_pool,
-    pod_spec,
-    rule,
-)
+from ebbtide.analysis.charges import footprints_with_disks
+from ebbtide.analysis.policy.protection import is_ephemeral
+from ebbtide.analysis.policy.rule import WHOLE, Reviewed, RuleFinding, of_cluster, of_pool, pod_spec, rule
 from ebbtide.analysis.policy.settings import Level
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.recording.recording import Resource

@@ -6,15 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, assert_never
 
-from ebbtide.analysis.policy.rules.rule import (
-    Reviewed,
-    RuleFinding,
-    Subject,
-    of_cluster,
-    of_pool,
-    pod_spec,
-    rule,
-)
+from ebbtide.analysis.policy.rule import Reviewed, RuleFinding, Subject, of_cluster, of_pool, pod_spec, rule
 from ebbtide.analysis.policy.settings import Level
 from ebbtide.analysis.reading import gke
 from ebbtide.analysis.reading.facts import Inputs

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ebbtide.analysis.providers.property_path import top_level
+from ebbtide.analysis.changes.property_path import top_level
 from ebbtide.analysis.recording.assumed_azure import RESOURCES
 from ebbtide.declaration.catalog.clouds import azure_region
 from ebbtide.declaration.providers.constraints import constraints_of

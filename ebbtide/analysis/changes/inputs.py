@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ebbtide.analysis.providers import azure, google, kubernetes
-from ebbtide.analysis.providers.property_path import differences, plain_path, with_defaults
+from ebbtide.analysis.changes import azure, google, kubernetes
+from ebbtide.analysis.changes.property_path import differences, plain_path, with_defaults
 from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret, leaves
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.values.paths import is_within

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ebbtide.analysis.costs.charges import Charge
+from ebbtide.analysis.charges import Charge
 from ebbtide.analysis.policy.settings import Level, Limits
 from ebbtide.analysis.reading.facts import ClusterFacts, Inputs, RecordedPool
 from ebbtide.analysis.recording.recording import Recording, Resource, urn_name

@@ -1,1 +1,0 @@
-"""Policy rules, in a module for each subject."""
