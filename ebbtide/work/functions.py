@@ -31,10 +31,12 @@ class Run:
 
     Attributes:
         namespace: namespace of its Job.
+        uid: UID of its Job, which another one of that name does not have.
     """
 
     name: str
     namespace: str
+    uid: str
     _api: Api = field(repr=False)
 
     def wait(self, on_line: Callable[[str], object] = print) -> bool:
@@ -44,18 +46,22 @@ class Run:
             on_line: called with each line of its logs.
 
         Raises:
-            ClusterError: it was deleted, or the API server stays unresponsive.
+            ClusterError: it was deleted or replaced, or the API server stays unresponsive.
         """
         stream = LogStream(self._api, self.namespace, on_line)
         _, progress = submission.follow(
-            self._api, self.name, self.namespace, lambda _: None, lambda _: None, stream.add
+            self._api, self.name, self.namespace, lambda _: None, lambda _: None, stream.add, uid=self.uid
         )
         stream.end()
         return progress.phase is Phase.COMPLETED
 
     def cancel(self) -> None:
-        """Delete its Job with its pods."""
-        cancel(self._api, self.name, self.namespace)
+        """Delete its Job with its pods.
+
+        Raises:
+            ClusterError: it was deleted or replaced before, or deleting it is forbidden.
+        """
+        cancel(self._api, self.name, self.namespace, self.uid)
 
 
 def run(
@@ -114,8 +120,8 @@ def run(
     earlier = check(api, (manifest, *dependents), namespace, replace=replace)
     check_destination(api, cluster, namespace)
     manifest, _ = uploaded(manifest, cluster, namespace, folder, storage, chosen)
-    submission.submit(api, manifest, *dependents, earlier=earlier)
-    return Run(manifest["metadata"]["name"], namespace, api)
+    created = submission.submit(api, manifest, *dependents, earlier=earlier)
+    return Run(manifest["metadata"]["name"], namespace, created["metadata"]["uid"], api)
 
 
 def command_of(function: Callable[..., object], module: str, arguments: Sequence[Any]) -> list[str]:

@@ -361,6 +361,20 @@ def _find(api: Api, path: str, **query: str) -> Object | None:
         raise
 
 
+def check_same(snapshot: Evidence, uid: str) -> None:
+    """Check the UID of a workload; any is right if it is empty.
+
+    Raises:
+        ClusterError: another one has the name by now.
+    """
+    if uid and snapshot.job["metadata"]["uid"] != uid:
+        again = given_command().on_job("follow", snapshot.name, snapshot.namespace)
+        raise ClusterError(
+            f"{snapshot.kind} {snapshot.name} was replaced by {owner_of(snapshot.job)}, and the earlier one "
+            f"is deleted. Follow the new one with: {again}"
+        )
+
+
 def follow(
     api: Api,
     name: str,
@@ -407,13 +421,8 @@ def follow(
             on_timeout(explained(error))
         else:
             heard = time.monotonic()
-            uid = uid or text(snapshot.job, "metadata", "uid")
-            if text(snapshot.job, "metadata", "uid") != uid:
-                again = given_command().on_job("follow", name, namespace)
-                raise ClusterError(
-                    f"{kind.name} {name} was replaced by {owner_of(snapshot.job)}, and the one that was "
-                    f"followed is deleted. Follow the new one with: {again}"
-                )
+            check_same(snapshot, uid)
+            uid = snapshot.job["metadata"]["uid"]
             pause = min(max(_PAUSE, _SHARE * (heard - begun)), _LONGEST_PAUSE)
             current = progress(snapshot, current.disrupted if current else frozenset())
             if on_pods is not None:

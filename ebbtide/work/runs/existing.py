@@ -15,7 +15,7 @@ from ebbtide.work.errors import ClusterError, WorkloadError, explained
 from ebbtide.work.evidence import JOB_UID
 from ebbtide.work.kinds import EXPERIMENT, JOB, PIPELINE_RUN, TRAIN_JOB, Kind, NoWorkloadError, kind_of
 from ebbtide.work.progress import Phase, progress
-from ebbtide.work.submission import remove_unowned, submit, take_snapshot
+from ebbtide.work.submission import check_same, remove_unowned, submit, take_snapshot
 from ebbtide.work.volumes import move_outputs
 
 RERUN_OF: Final = "ebbtide.dev/rerun-of"
@@ -34,12 +34,16 @@ _TERMINATED: Final = {"spec": {"activeDeadlineSeconds": 0}}
 backend/src/common/util/execution_spec.go, `GetTerminatePatch`)."""
 
 
-def cancel(api: Api, name: str, namespace: str) -> str:
+def cancel(api: Api, name: str, namespace: str, uid: str = "") -> str:
     """Delete a workload with its pods, or what an interrupted creation of a Job has left; end a pipeline run,
     whose record stays. Return a sentence about it.
 
+    Args:
+        uid: UID of the workload; empty for whichever has the name.
+
     Raises:
-        ClusterError: there is none, deleting it is forbidden, or the API server does not respond.
+        ClusterError: there is none, another one has the name, deleting it is forbidden, or the API server
+            does not respond.
     """
     try:
         kind, name = kind_of(api, name, namespace)
@@ -51,6 +55,7 @@ def cancel(api: Api, name: str, namespace: str) -> str:
     title = f"{kind.name} {name} in namespace {namespace}"
     try:
         snapshot = take_snapshot(api, name, namespace, kind)
+        check_same(snapshot, uid)
         if kind is PIPELINE_RUN:
             api.patch(path, _TERMINATED)
         else:

@@ -15,7 +15,7 @@ import pytest
 
 from ebbtide.clients.kubernetes import Api
 from ebbtide.work import functions
-from ebbtide.work.errors import WorkloadError
+from ebbtide.work.errors import ClusterError, WorkloadError
 from ebbtide.work.runs.archives import extract
 from tests.declarations import GKE, changed
 from tests.unit.api_objects import ObjectsApi
@@ -68,6 +68,19 @@ def test_a_function_of_a_package(api: ObjectsApi, module: Any, tmp_path: Path) -
     )
     assert (done.stdout, done.returncode) == ("trained 0.1 [64, 64]\n", 0), done.stderr
     assert json.loads(command[-1]) == [0.1, [64, 64]]
+
+
+def test_a_run_is_its_job_and_not_another_of_the_name(api: ObjectsApi, module: Any) -> None:
+    """A run whose Job was replaced has no result, and its cancellation leaves the new Job."""
+    fields: Any = {"profile": DEV, "pool": "cpu-spot", "image": "python", "name": "train"}
+    first = functions.run(module.train, 0.1, [], **fields)
+    second = functions.run(module.train, 0.2, [], replace=True, **fields)
+    for use in (first.wait, first.cancel):
+        with pytest.raises(ClusterError, match="Job train was replaced by ada"):
+            use()
+    assert api.names("jobs") == ["train"]
+    second.cancel()
+    assert api.names("jobs") == []
 
 
 def test_functions_that_are_refused(api: ObjectsApi, module: Any) -> None:
