@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from ebbtide.clients.clouds.interfaces import (
@@ -213,9 +213,29 @@ class _Guarded:
 
         def call(*args: Any, **options: Any) -> Any:
             with _understood(self._cloud):
-                return attribute(*args, **options)
+                result = attribute(*args, **options)
+                _check_texts(result)
+                return result
 
         return call
+
+
+def _check_texts(value: Any) -> None:
+    """Check that the texts of what a cloud has are texts: a client takes them from the answer as they are.
+
+    Raises:
+        TypeError: one is not.
+    """
+    if isinstance(value, Mapping | list | tuple | set | frozenset):
+        items = cast("Mapping[Any, Any] | list[Any]", value)
+        for item in (*items, *items.values()) if isinstance(items, Mapping) else items:
+            _check_texts(item)
+    elif is_dataclass(value):
+        for field in fields(value):
+            own = getattr(value, field.name)
+            if field.type is str and not isinstance(own, str):
+                raise TypeError(f"{field.name} is {own}")
+            _check_texts(own)
 
 
 _SHAPE: Final = (AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError)
