@@ -24,15 +24,6 @@ def _named(made: list[Object], kind: str, name: str) -> Object:
     return next(item for item in made if (item["kind"], item["metadata"]["name"]) == (kind, name))
 
 
-def test_one_run_at_a_time(made: list[Object]) -> None:
-    """None starts while another works, and each ends before the next is due."""
-    spec = _named(made, "CronJob", "recorder")["spec"]
-    assert (spec["schedule"], spec["concurrencyPolicy"]) == ("*/5 * * * *", "Forbid")
-    job = spec["jobTemplate"]["spec"]
-    assert job["backoffLimit"] == 0
-    assert job["activeDeadlineSeconds"] < 5 * 60
-
-
 def test_the_pod_of_the_recorder(made: list[Object]) -> None:
     """The pod writes to no file, has no privilege and no more memory than the system pool reserves for it."""
     pod = _named(made, "CronJob", "recorder")["spec"]["jobTemplate"]["spec"]["template"]["spec"]

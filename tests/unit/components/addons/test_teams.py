@@ -7,10 +7,7 @@ import pytest
 
 from components.addons.security import member_rules, subjects
 from components.addons.teams import (
-    limit_range,
     namespace_labels,
-    network_policies,
-    nothing_left_behind,
     object_quota,
 )
 from ebbtide.analysis.recording.assumption_tables import ADDRESS
@@ -19,8 +16,7 @@ from ebbtide.analysis.recording.values import Secret
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.physical_names import account_name
-from ebbtide.placement.queueing import queueing
-from tests.declarations import AKS, BASES, GKE, Declaration, changed
+from tests.declarations import AKS, BASES, GKE, changed
 from tests.synth import synth
 
 QUEUED = changed(GKE, queues=[{"name": "gpus", "pools": ["t4", "cpu"]}], teams=[{"name": "vision"}])
@@ -35,41 +31,6 @@ def inputs(recording: Recording, type_: str) -> Any:
     """Inputs of the team's resource of a type; the nodes have a service account as well."""
     (item,) = [resource for resource in recording.of_type(type_) if "vision" in resource.name]
     return cast("Any", item.inputs)
-
-
-def test_the_largest_node_is_the_most() -> None:
-    """A container may ask for what the largest node of the team's queues offers, and gets little by
-    itself."""
-    cluster = declare(QUEUED)
-    limits = limit_range(queueing(cluster).flavors_by_namespace().get("vision", ()), cluster.teams[0])
-    assert limits is not None
-    (container,) = limits["spec"]["limits"]
-    assert container["type"] == "Container"
-    assert container["max"] == container["default"] == {"cpu": "7560m", "memory": "46456Mi"}
-    assert container["defaultRequest"] == {"cpu": "100m", "memory": "256Mi"}
-
-
-def test_no_limit_without_a_queue() -> None:
-    """A namespace without a queue has no LimitRange."""
-    pools = [pool for pool in GKE["pools"] if pool["name"] != "a100"]
-    cluster = declare(changed(GKE, pools=pools, teams=[{"name": "vision"}]))
-    assert limit_range(queueing(cluster).flavors_by_namespace().get("vision", ()), cluster.teams[0]) is None
-
-
-def test_a_namespace_is_seen_by_what_works_in_it() -> None:
-    """By Kueue where work is queued, by Katib where trials are measured."""
-    cluster = declare(changed(QUEUED, addons={"katib": {}}))
-    assert namespace_labels(cluster, cluster.teams[0]) == {
-        "ebbtide.dev/team": "vision",
-        "ebbtide.dev/queues": "true",
-        "ebbtide.dev/queue-required": "true",
-        "pod-security.kubernetes.io/enforce": "baseline",
-        "pod-security.kubernetes.io/warn": "restricted",
-        "pod-security.kubernetes.io/audit": "restricted",
-        "katib.kubeflow.org/metrics-collector-injection": "enabled",
-        "ebbtide.dev/members": "true",
-        "ebbtide.dev/pods": "5000",
-    }
 
 
 def test_an_existing_namespace_is_labeled_on_request() -> None:
@@ -102,27 +63,6 @@ def test_a_profile_is_taken_over_in_the_stacks_own_namespaces_alone() -> None:
     }
     own = {"pulumi.com/patchForce": "true"}
     assert forced == {"vision": own, "kubeflow": own, "theirs": None}
-
-
-def test_interactive_members_create_pods() -> None:
-    """Only where the team says so."""
-    team = {"name": "vision", "members": ["ada@acme.example"], "interactive": True}
-    cluster = declare(changed(QUEUED, teams=[team]))
-    assert ("pods", "create") in set(_may(member_rules(cluster, cluster.teams[0])))
-
-
-@pytest.mark.parametrize(("volume", "claims"), [(None, "0"), ({}, "1")])
-def test_nothing_is_left_behind(volume: Declaration | None, claims: str) -> None:
-    """No claim but the declared one, and no load balancer."""
-    cluster = declare(
-        changed(QUEUED, teams=[{"name": "vision"} | ({"volume": volume} if volume is not None else {})])
-    )
-    hard = nothing_left_behind(cluster.teams[0])["spec"]["hard"]
-    assert hard == {
-        "persistentvolumeclaims": claims,
-        "services.loadbalancers": "0",
-        "services.nodeports": "0",
-    }
 
 
 def test_objects_are_counted_in_the_stacks_own_namespaces() -> None:
@@ -171,20 +111,6 @@ def test_every_kind_that_members_create_is_counted() -> None:
     }
     assert created - custom - {"pods/exec", "pods/portforward"} <= counted
     assert not custom & counted
-
-
-def test_declared_load_balancers_have_clients() -> None:
-    """A team with declared load balancers has no quota for them but of ports of nodes, which all share, and
-    admits clients from outside."""
-    cluster = declare(changed(QUEUED, teams=[{"name": "vision", "loadBalancers": True}]))
-    (team,) = cluster.teams
-    assert nothing_left_behind(team)["spec"]["hard"] == {
-        "persistentvolumeclaims": "0",
-        "services.nodeports": "100",
-    }
-    assert namespace_labels(cluster, team)["ebbtide.dev/load-balancers"] == "true"
-    policies = {item["metadata"]["name"]: item["spec"] for item in network_policies(cluster, team)}
-    assert policies["load-balancers"]["ingress"] == [{"from": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}]
 
 
 def _may(rules: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
@@ -237,29 +163,6 @@ def test_members_are_known_as_what_they_are(cloud: CloudKind, member: str, kinds
     """An object id of Entra's alone does not say whether it is a user's or a group's."""
     assert {subject["kind"] for subject in subjects(member, cloud)} == kinds
     assert {subject["name"] for subject in subjects(member, cloud)} == {member.removeprefix("group:")}
-
-
-def test_work_is_an_identity_on_google_cloud() -> None:
-    """The service account in the namespace, and no other, may act as the team's."""
-    recording = team("gke")
-    member = inputs(recording, "gcp:serviceaccount/iAMMember:IAMMember")
-    assert member["member"] == "serviceAccount:acme-ml.svc.id.goog[vision/worker]"
-    assert member["role"] == "roles/iam.workloadIdentityUser"
-    account = inputs(recording, "kubernetes:core/v1:ServiceAccount")
-    assert account["metadata"]["annotations"] == {
-        "iam.gke.io/gcp-service-account": "train-team-vision@acme-ml.iam.gserviceaccount.com"
-    }
-
-
-def test_work_is_an_identity_on_azure() -> None:
-    """Azure believes the cluster's tokens for that one service account."""
-    recording = team("aks")
-    credential = inputs(recording, "azure-native:managedidentity:FederatedIdentityCredential")
-    assert credential["subject"] == "system:serviceaccount:vision:worker"
-    assert credential["audiences"] == ["api://AzureADTokenExchange"]
-    assert credential["issuer"]
-    account = inputs(recording, "kubernetes:core/v1:ServiceAccount")
-    assert account["metadata"]["annotations"]["azure.workload.identity/client-id"]
 
 
 _PIPELINES = {"name": "vision", "namespace": {"name": "kubeflow", "create": False}, "volume": {}}
@@ -321,15 +224,6 @@ def test_steps_of_pipelines_are_the_team_on_azure() -> None:
     assert patch["metadata"]["annotations"]["azure.workload.identity/client-id"]
 
 
-def test_another_namespace_has_nothing_of_the_pipelines() -> None:
-    """The service account of the pipelines exists only in its team's namespace."""
-    for cloud in BASES:
-        recording = team(cloud, volume={})
-        assert not recording.of_type("kubernetes:core/v1:ServiceAccountPatch")
-        for item in recording:
-            assert "pipeline-runner" not in str(item.inputs)
-
-
 def test_no_identity_is_more_than_its_bucket() -> None:
     """A team has no role on the project or the subscription."""
     for cloud in BASES:
@@ -338,15 +232,6 @@ def test_no_identity_is_more_than_its_bucket() -> None:
                 assert not item.type.startswith("gcp:projects/")
                 scope: Any = item.inputs.get("scope", "storageAccounts")
                 assert "storageAccounts" in scope
-
-
-def test_a_namespace_that_is_not_ours_is_left_alone() -> None:
-    """An existing namespace gets labels for queues, no limits, and is never deleted."""
-    teams = [{"name": "vision", "namespace": {"name": "default", "create": False}}]
-    recording = synth(changed(AKS, teams=teams, addons={"kueue": {}}))
-    kinds = {item.type.rpartition(":")[2] for item in recording if "team-vision" in item.name}
-    assert "NamespacePatch" in kinds
-    assert not kinds & {"Namespace", "LimitRange", "ResourceQuota", "NetworkPolicy"}
 
 
 SUBNET = (
@@ -390,33 +275,6 @@ def test_buckets_are_private() -> None:
     assert (blob["allowBlobPublicAccess"], blob["allowSharedKeyAccess"]) == (False, False)
 
 
-@pytest.mark.parametrize(
-    ("cloud", "volume", "driver"),
-    [
-        ("gke", {}, "gcsfuse.csi.storage.gke.io"),
-        ("aks", {}, "blob.csi.azure.com"),
-        ("aks", {"kind": "azure-files"}, "file.csi.azure.com"),
-    ],
-)
-def test_volumes_are_written_down(cloud: str, volume: Mapping[str, str], driver: str) -> None:
-    """A volume names what is behind it, and takes its claim and no other."""
-    spec = inputs(team(cloud, volume=dict(volume)), "kubernetes:core/v1:PersistentVolume")["spec"]
-    assert spec["csi"]["driver"] == driver
-    assert spec["accessModes"] == ["ReadWriteMany"]
-    assert (spec["claimRef"]["namespace"], spec["claimRef"]["name"]) == ("vision", "shared")
-    assert spec["persistentVolumeReclaimPolicy"] == "Retain"
-
-
-def test_a_filestore_is_mounted_by_address() -> None:
-    """The kubelet mounts NFS itself, without a driver, from an address that is known to be assumed."""
-    recording = team("gke", volume={"kind": "filestore"})
-    volume = inputs(recording, "kubernetes:core/v1:PersistentVolume")["spec"]["nfs"]
-    assert volume == {"server": ADDRESS, "path": "/shared"}
-    share = inputs(recording, "gcp:filestore/instance:Instance")
-    assert (share["fileShares"]["name"], share["fileShares"]["capacityGb"]) == ("shared", 1024)
-    assert share["location"] == "us-central1-a"
-
-
 def _exports(cloud: Mapping[str, Any], **fields: Any) -> Any:
     teams = [{"name": "vision", "volume": {"kind": "filestore"}}]
     recording = synth(changed(GKE, cloud=GKE["cloud"] | cloud, teams=teams, **fields))
@@ -430,14 +288,6 @@ def test_only_the_nodes_of_the_cluster_reach_a_filestore() -> None:
     network = {"vpc": "theirs", "subnet": "theirs", "podsRange": "pods", "servicesRange": "services"}
     for cloud in ({"network": network}, {"existing": {"name": "theirs"}}):
         assert _exports(cloud) == [f"{ADDRESS}/32"]
-
-
-def test_a_driver_for_buckets_only_where_one_is_mounted() -> None:
-    """The driver, a DaemonSet on every node, is installed only for a mounted bucket."""
-    for volume, enabled in (({}, True), ({"kind": "azure-files"}, False)):
-        (cluster,) = team("aks", volume=volume).of_type("azure-native:containerservice:ManagedCluster")
-        made: Any = cluster.inputs
-        assert made["storageProfile"]["blobCSIDriver"]["enabled"] is enabled
 
 
 def test_the_key_of_a_share_is_a_secret() -> None:

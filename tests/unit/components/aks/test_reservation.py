@@ -32,7 +32,6 @@ from tests.unit.components.aks.test_cluster import waited_for
 GROUP = "azure-native:compute:CapacityReservationGroup"
 RESERVATION = "azure-native:compute:CapacityReservation"
 AGENT_POOL = "azure-native:containerservice:AgentPool"
-GRANT = "azure-native:authorization:RoleAssignment"
 MACHINE = "Standard_NC24ads_A100_v4"
 
 
@@ -51,24 +50,6 @@ def _price() -> float:
 def _charges(recording: Recording) -> dict[str, Charge]:
     found = charges(recording, read_clusters(recording), read_pools(recording))
     return {charge.item: charge for charge in found}
-
-
-def test_the_machines_of_each_zone_and_their_use() -> None:
-    """The group reserves an equal part of the maximum in each zone, and the pool uses that group."""
-    recording = synth(_declared())
-    (group,) = recording.of_type(GROUP)
-    assert group.inputs["capacityReservationGroupName"] == "train-work"
-    assert group.inputs["zones"] == ["1", "2"]
-    reservations = recording.of_type(RESERVATION)
-    assert [(item.inputs["zones"], item.inputs["sku"]) for item in reservations] == [
-        ([zone], {"name": MACHINE, "capacity": 2}) for zone in ("1", "2")
-    ]
-    pool = recording.named("train-work", AGENT_POOL)
-    assert pool.inputs["capacityReservationGroupID"] == group.id
-    assert {item.name for item in reservations} <= waited_for(recording, pool)
-    (grant,) = [item for item in recording.of_type(GRANT) if item.inputs["scope"] == group.id]
-    assert str(grant.inputs["roleDefinitionId"]).endswith("b24988ac-6180-42a0-ab88-20f7382dd24c")
-    assert grant.name in waited_for(recording, pool)
 
 
 def test_a_regional_reservation_of_a_system_pool() -> None:

@@ -35,15 +35,6 @@ def test_the_cluster_is_private_and_reached_by_name() -> None:
     assert "masterAuthorizedNetworksConfig" not in inputs
 
 
-def test_declared_networks_open_the_address_to_themselves() -> None:
-    """The IP endpoint is open to the declared ranges alone."""
-    inputs = cluster(synth(cloud(access={"networks": ["203.0.113.0/24"]})))
-    assert inputs["controlPlaneEndpointsConfig"]["ipEndpointsConfig"] == {"enabled": True}
-    assert inputs["masterAuthorizedNetworksConfig"] == {
-        "cidrBlocks": [{"cidrBlock": "203.0.113.0/24", "displayName": "203.0.113.0/24"}]
-    }
-
-
 def test_a_private_control_plane_has_an_address_in_its_network_alone() -> None:
     """There is no DNS endpoint, and what is in other networks gets in by their ranges; the kubeconfig has the
     address and its authority."""
@@ -63,39 +54,8 @@ def test_a_private_control_plane_has_an_address_in_its_network_alone() -> None:
     assert "gke.goog" not in server["server"]
 
 
-def test_a_private_control_plane_lets_in_no_other_network_by_default() -> None:
-    """Without ranges the list is sent empty, which is not the same as none."""
-    inputs = cluster(synth(cloud(access={"private": True})))
-    assert inputs["masterAuthorizedNetworksConfig"] == {"cidrBlocks": []}
-
-
 RING = "projects/acme-keys/locations/us-central1/keyRings/ml/cryptoKeys"
 KEY_MEMBER = "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember"
-
-
-def test_declared_keys_encrypt_secrets_and_disks() -> None:
-    """The service agents may use them before the cluster and any pool is made, the default pool too."""
-    recording = synth(cloud(keys={"secrets": f"{RING}/secrets", "disks": f"{RING}/disks"}))
-    inputs = cluster(recording)
-    assert inputs["databaseEncryption"] == {"state": "ENCRYPTED", "keyName": f"{RING}/secrets"}
-    assert inputs["nodeConfig"]["bootDiskKmsKey"] == f"{RING}/disks"
-    grants = {grant.inputs["cryptoKeyId"]: grant for grant in recording.of_type(KEY_MEMBER)}
-    agents = {key: str(grant.inputs["member"]).partition("@")[2] for key, grant in grants.items()}
-    assert agents == {
-        f"{RING}/secrets": "container-engine-robot.iam.gserviceaccount.com",
-        f"{RING}/disks": "compute-system.iam.gserviceaccount.com",
-    }
-    assert {str(grant.inputs["role"]) for grant in grants.values()} == {
-        "roles/cloudkms.cryptoKeyEncrypterDecrypter"
-    }
-    # Another stack of the project may have the same key: without the grant its control plane would stop.
-    assert all(grant.retain_on_delete for grant in grants.values())
-    (made,) = recording.of_type(CLUSTER)
-    assert {grant.urn for grant in grants.values()} <= set(made.dependencies)
-    for pool in recording.of_type("gcp:container/nodePool:NodePool"):
-        assert isinstance(pool.inputs["nodeConfig"], dict)
-        assert pool.inputs["nodeConfig"]["bootDiskKmsKey"] == f"{RING}/disks"
-        assert grants[f"{RING}/disks"].urn in pool.dependencies
 
 
 def test_declared_keys_encrypt_buckets_and_registries() -> None:
@@ -118,13 +78,6 @@ def test_declared_keys_encrypt_buckets_and_registries() -> None:
     assert all(grant.retain_on_delete for grant in grants.values())
     assert all(grants[f"{RING}/data"].urn in bucket.dependencies for bucket in buckets)
     assert grants[f"{RING}/images"].urn in repository.dependencies
-
-
-def test_keys_that_others_have_granted_are_only_used() -> None:
-    """No policy of theirs is touched."""
-    recording = synth(cloud(keys={"secrets": f"{RING}/secrets", "grant": False}))
-    assert cluster(recording)["databaseEncryption"]["keyName"] == f"{RING}/secrets"
-    assert recording.of_type(KEY_MEMBER) == ()
 
 
 def test_maintenance_is_a_recurring_window_with_exclusions() -> None:
@@ -174,72 +127,11 @@ def test_network_tags_of_the_cluster_and_of_the_pool_are_on_the_nodes() -> None:
     assert cluster(recording)["nodeConfig"]["tags"] == ["ml", "no-egress"]
 
 
-def test_the_cluster_is_safe_and_cheap_by_default() -> None:
-    """Workload Identity, shielded nodes, Dataplane V2, early scale-down, no pool but the declared ones."""
-    inputs = cluster(synth(GKE))
-    assert inputs["workloadIdentityConfig"] == {"workloadPool": "acme-ml.svc.id.goog"}
-    assert inputs["enableShieldedNodes"] is True
-    assert inputs["datapathProvider"] == "ADVANCED_DATAPATH"
-    assert inputs["clusterAutoscaling"] == {"enabled": False, "autoscalingProfile": "OPTIMIZE_UTILIZATION"}
-    assert inputs["removeDefaultNodePool"] is True
-    assert inputs["releaseChannel"] == {"channel": "REGULAR"}
-    assert inputs["costManagementConfig"] == {"enabled": True}
-
-
-@pytest.mark.parametrize(("lifetime", "guarded"), [({}, True), ({"lifetime": {"hours": 8}}, False)])
-def test_the_guard_follows_the_lifetime(lifetime: dict[str, Any], guarded: bool) -> None:  # noqa: FBT001
-    """A permanent cluster is guarded by GKE and by the engine, an ephemeral one by neither."""
-    (made,) = synth(changed(GKE, **lifetime)).of_type(CLUSTER)
-    assert made.inputs["deletionProtection"] is guarded
-    assert "removeDefaultNodePool" in made.ignore_changes  # else an adopted cluster loses its pool
-    assert made.protect is guarded
-
-
-def test_pools_wait_for_the_way_out_and_for_their_grants() -> None:
-    """A node's first download needs NAT, and its first image pull the right to read it."""
-    recording = synth(GKE)
-    pools = recording.of_type("gcp:container/nodePool:NodePool")
-    assert pools
-    for pool in pools:
-        waited = {recording[urn].type for urn in pool.dependencies}
-        assert {"gcp:compute/routerNat:RouterNat", "gcp:projects/iAMMember:IAMMember"} <= waited
-
-
 def test_the_nodes_have_an_account_that_can_do_little() -> None:
     """Two roles, on the project, and no broad one."""
     recording = synth(GKE)
     roles = {str(grant.inputs["role"]) for grant in recording.of_type("gcp:projects/iAMMember:IAMMember")}
     assert roles == {"roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader"}
-
-
-def test_no_role_is_bound_to_everyone() -> None:
-    """GKE refuses bindings to anonymous users, and to all Google accounts."""
-    assert cluster(synth(GKE))["rbacBindingConfig"] == {
-        "enableInsecureBindingSystemAuthenticated": False,
-        "enableInsecureBindingSystemUnauthenticated": False,
-    }
-
-
-def test_an_existing_network_is_used_and_not_made() -> None:
-    """The ranges of an existing network are named by its owner, who also provides egress."""
-    network = {"vpc": "theirs", "subnet": "nodes", "podsRange": "p", "servicesRange": "s"}
-    recording = synth(cloud(network=network))
-    assert not [resource for resource in recording if resource.type.startswith("gcp:compute/")]
-    inputs = cluster(recording)
-    assert (inputs["network"], inputs["subnetwork"]) == ("theirs", "nodes")
-    assert inputs["ipAllocationPolicy"] == {
-        "clusterSecondaryRangeName": "p",
-        "servicesSecondaryRangeName": "s",
-    }
-
-
-def test_the_kubeconfig_names_the_dns_endpoint_without_a_certificate() -> None:
-    """The DNS endpoint has a public certificate; with a private authority it could not be reached."""
-    secret = synth(GKE).outputs["kubeconfig"]
-    assert isinstance(secret, Secret)
-    (entry,) = json.loads(str(secret.value))["clusters"]
-    assert list(entry["cluster"]) == ["server"]
-    assert entry["cluster"]["server"].startswith("https://")
 
 
 def test_the_kubeconfig_of_an_existing_cluster_is_asked_for() -> None:

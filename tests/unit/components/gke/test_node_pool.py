@@ -26,89 +26,6 @@ def made(**work_pool: Any) -> Any:
     return synth(only(GKE, **work_pool)).named("train-work", POOL).inputs
 
 
-CAPACITIES: list[tuple[Any, dict[str, Any]]] = [
-    ("on-demand", {}),
-    ("spot", {"spot": True, "reservationAffinity": {"consumeReservationType": "NO_RESERVATION"}}),
-    ("preemptible", {"preemptible": True}),
-    (
-        {"kind": "flex-start", "maxRunDuration": "12h"},
-        {
-            "flexStart": True,
-            "maxRunDuration": "43200s",
-            "reservationAffinity": {"consumeReservationType": "NO_RESERVATION"},
-        },
-    ),
-    (
-        {"kind": "queued", "maxRunDuration": "7d"},
-        {
-            "flexStart": True,
-            "maxRunDuration": "604800s",
-            "reservationAffinity": {"consumeReservationType": "NO_RESERVATION"},
-        },
-    ),
-    (
-        {"kind": "reservation", "name": "held"},
-        {
-            "reservationAffinity": {
-                "consumeReservationType": "SPECIFIC_RESERVATION",
-                "key": "compute.googleapis.com/reservation-name",
-                "values": ["held"],
-            }
-        },
-    ),
-    (
-        {"kind": "reservation", "affinity": "any"},
-        {"reservationAffinity": {"consumeReservationType": "ANY_RESERVATION"}},
-    ),
-    (
-        {"kind": "reservation", "affinity": "any-then-fail"},
-        {"reservationAffinity": {"consumeReservationType": "ANY_RESERVATION_THEN_FAIL"}},
-    ),
-]
-
-_KEYS = {"spot", "preemptible", "flexStart", "maxRunDuration", "reservationAffinity"}
-
-
-@pytest.mark.parametrize(("capacity", "expected"), CAPACITIES, ids=[str(row[0]) for row in CAPACITIES])
-def test_a_capacity_kind_sets_its_own_fields_and_no_other(capacity: Any, expected: dict[str, Any]) -> None:
-    """Properties that a capacity kind does not have are not set."""
-    config = made(machine="g2-standard-8", capacity=capacity)["nodeConfig"]
-    assert {key: value for key, value in config.items() if key in _KEYS} == expected
-
-
-@pytest.mark.parametrize("capacity", ["flex-start", "queued"])
-def test_scheduled_pools_cannot_repair_and_name_no_upgrade(capacity: str) -> None:
-    """GKE refuses auto-repair on them, and knows their upgrade strategy by itself."""
-    inputs = made(machine="a2-highgpu-1g", capacity=capacity)
-    assert inputs["management"] == {"autoRepair": False, "autoUpgrade": True}
-    assert "upgradeSettings" not in inputs
-    assert inputs["initialNodeCount"] == 0
-    assert inputs["autoscaling"] == {
-        "totalMinNodeCount": 0,
-        "totalMaxNodeCount": 2,
-        "locationPolicy": "ANY",
-    }
-
-
-def test_only_a_queued_pool_is_queued() -> None:
-    """Flex-start alone brings nodes one by one."""
-    assert made(machine="a2-highgpu-1g", capacity="queued")["queuedProvisioning"] == {"enabled": True}
-    assert "queuedProvisioning" not in made(machine="a2-highgpu-1g", capacity="flex-start")
-
-
-def test_limits_are_totals_and_never_per_zone() -> None:
-    """Limits per zone multiply with the zones, silently."""
-    inputs = made(
-        machine="n2-standard-8", nodes={"min": 2, "max": 6}, zones=["us-central1-a", "us-central1-b"]
-    )
-    assert inputs["autoscaling"] == {
-        "totalMinNodeCount": 2,
-        "totalMaxNodeCount": 6,
-        "locationPolicy": "BALANCED",
-    }
-    assert inputs["nodeLocations"] == ["us-central1-a", "us-central1-b"]
-
-
 @pytest.mark.parametrize(
     ("location", "zones", "total", "initial"),
     [
@@ -136,40 +53,6 @@ def test_the_initial_count_is_never_above_the_maximum() -> None:
 
 
 @pytest.mark.parametrize(
-    ("location", "zones", "total", "per_zone"),
-    [
-        ("us-central1-a", [], 2, 2),
-        ("us-central1", [], 3, 1),
-        ("us-central1", ["us-central1-a", "us-central1-c"], 4, 2),
-        ("us-central2", [], 2, 2),
-    ],
-)
-def test_a_fixed_count_can_be_changed(location: str, zones: list[str], total: int, per_zone: int) -> None:
-    """A fixed count is the node count of each zone, whose change resizes the pool; the initial node count,
-    whose change replaces it, is not set."""
-    declaration = only(GKE, machine="n2-standard-8", nodes={"count": total}, zones=zones)
-    declaration["cloud"] = declaration["cloud"] | {"location": location}
-    pool = synth(declaration).named("train-work", POOL)
-    assert pool.inputs["nodeCount"] == per_zone
-    assert {"initialNodeCount", "autoscaling"}.isdisjoint(pool.inputs)
-    assert pool.ignore_changes == ("name",)
-
-
-def test_accelerators_and_their_driver() -> None:
-    """The driver's version is always set: GKE's default changed with its versions."""
-    config = made(
-        machine="n1-standard-8", accelerator={"type": "nvidia-tesla-t4", "count": 2, "driver": "latest"}
-    )["nodeConfig"]
-    assert config["guestAccelerators"] == [
-        {
-            "type": "nvidia-tesla-t4",
-            "count": 2,
-            "gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"},
-        }
-    ]
-
-
-@pytest.mark.parametrize(
     ("driver", "image", "on"),
     [("default", "cos", True), ("latest", "cos", True), ("none", "cos", False), ("default", "ubuntu", False)],
 )
@@ -182,33 +65,12 @@ def test_secure_boot_with_signed_drivers(driver: str, image: str, *, on: bool) -
     assert config["shieldedInstanceConfig"] == {"enableSecureBoot": on, "enableIntegrityMonitoring": True}
 
 
-def test_accelerators_of_the_machine_type_are_known() -> None:
-    """An a2-highgpu-1g brings its A100, declared or not."""
-    config = made(machine="a2-highgpu-1g")["nodeConfig"]
-    assert [(item["type"], item["count"]) for item in config["guestAccelerators"]] == [
-        ("nvidia-tesla-a100", 1)
-    ]
-
-
 def test_tpus_are_part_of_their_machine() -> None:
     """A TPU is not a guest accelerator, and needs no driver."""
     declaration = only(GKE, machine="ct5lp-hightpu-1t", capacity="spot")
     config: Any = synth(declaration).named("train-work", POOL).inputs["nodeConfig"]
     assert config["machineType"] == "ct5lp-hightpu-1t"
     assert "guestAccelerators" not in config
-
-
-def test_declared_taints_take_the_place_of_the_derived_one() -> None:
-    """A story's own taint is what the nodes carry."""
-    taints = [{"key": "preemptible", "value": "true"}]
-    config = made(machine="n2-standard-8", capacity="preemptible", taints=taints)["nodeConfig"]
-    assert config["taints"] == [{"key": "preemptible", "value": "true", "effect": "NO_SCHEDULE"}]
-
-
-def test_shutdown_grace_reaches_kubelet() -> None:
-    """Spot nodes can give their pods two minutes instead of fifteen seconds."""
-    config = made(machine="n2-standard-8", capacity="spot", shutdownGrace="120s")["nodeConfig"]
-    assert config["kubeletConfig"]["shutdownGracePeriodSeconds"] == 120
 
 
 SITE = Site(CloudKind.GKE, "europe-west4-a")
@@ -242,12 +104,6 @@ def test_a_bad_pool_alone_is_refused_with_every_fault() -> None:
     cause = refused.value.__cause__
     assert isinstance(cause, pulumi.InputPropertiesError)
     assert {fault["property_path"] for fault in cause.errors or []} == {"name", "machine", "nodes.min"}
-
-
-def test_the_kubelet_is_closed_and_limits_cpu() -> None:
-    """Every pool: no read-only port, and a kubelet configuration never switches CPU limits off."""
-    kubelet = made(machine="n2-standard-8")["nodeConfig"]["kubeletConfig"]
-    assert kubelet == {"cpuCfsQuota": True, "insecureKubeletReadonlyPortEnabled": "FALSE"}
 
 
 def test_no_grace_is_a_grace() -> None:
@@ -294,18 +150,6 @@ def test_gvnic_follows_the_machine() -> None:
     for machine, ignored in (("c3-standard-8", True), ("n2-standard-8", False)):
         pool = synth(only(GKE, machine=machine, gvnic=True)).named("train-work", POOL)
         assert ("nodeConfig.gvnic" in pool.ignore_changes) is ignored
-
-
-def test_preloaded_images_are_streamed() -> None:
-    """Containers start from the disk by image streaming alone; data needs none."""
-    images = {"diskImage": "global/images/trainer", "mode": "CONTAINER_IMAGE_CACHE"}
-    config = made(machine="n2-standard-8", secondaryBootDisks=[images])["nodeConfig"]
-    assert config["secondaryBootDisks"] == [images]
-    assert config["gcfsConfig"] == {"enabled": True}
-    data = {"diskImage": "global/images/imagenet"}
-    config = made(machine="n2-standard-8", secondaryBootDisks=[data])["nodeConfig"]
-    assert config["secondaryBootDisks"] == [data]
-    assert "gcfsConfig" not in config
 
 
 @pytest.mark.parametrize(
