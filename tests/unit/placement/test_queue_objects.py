@@ -142,70 +142,6 @@ def test_every_flavor_of_a_group_has_every_resource(declaration: Declaration) ->
                 assert [resource["name"] for resource in flavor["resources"]] == group["coveredResources"]
 
 
-QUEUED = changed(GKE, queues=[{"name": "gpus", "pools": ["t4", "a100"]}])
-
-
-def test_a_queue_prefers_and_borrows() -> None:
-    """The paths that decide how work is admitted."""
-    spec = object_of(QUEUED, "ClusterQueue", "gpus")["spec"]
-    assert spec["cohortName"] == "train"
-    assert spec["flavorFungibility"] == {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"}
-    assert spec["preemption"] == {
-        "reclaimWithinCohort": "LowerPriority",
-        "withinClusterQueue": "LowerPriority",
-    }
-    assert spec["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": "default"}}
-    assert spec["admissionChecksStrategy"]["admissionChecks"] == [
-        {"name": "queued-nvidia", "onFlavors": ["a100"]}
-    ]
-    (group,) = spec["resourceGroups"]
-    assert {resource["nominalQuota"] for flavor in group["flavors"] for resource in flavor["resources"]} == {
-        "0"
-    }
-
-
-def test_a_queued_pool_is_asked_for() -> None:
-    """The request is for pods with the accelerator, and they are led to the nodes of their own request."""
-    spec = object_of(QUEUED, "ProvisioningRequestConfig", "queued-nvidia")["spec"]
-    assert spec["provisioningClassName"] == "queued-provisioning.gke.io"
-    assert spec["managedResources"] == ["nvidia.com/gpu"]
-    assert spec["podSetMergePolicy"] == "IdenticalWorkloadSchedulingRequirements"
-    assert spec["podSetUpdates"]["nodeSelector"] == [
-        {
-            "key": "autoscaling.gke.io/provisioning-request",
-            "valueFromProvisioningClassDetail": "ResizeRequestName",
-        }
-    ]
-    check = object_of(QUEUED, "AdmissionCheck", "queued-nvidia")["spec"]
-    assert check["controllerName"] == "kueue.x-k8s.io/provisioning-request"
-
-
-def test_the_cohort_owns_the_quota() -> None:
-    """Four T4 nodes of four GPUs, ten A100 nodes of one."""
-    (group,) = object_of(QUEUED, "Cohort", "train")["spec"]["resourceGroups"]
-    gpus = {flavor["name"]: flavor["resources"][2]["nominalQuota"] for flavor in group["flavors"]}
-    assert gpus == {"t4": "16", "a100": "10"}
-
-
-def test_a_share_is_a_weight() -> None:
-    """A team's weight stands on each of its queues, a guarantee on one and no longer in the cohort."""
-    teams = [{"name": "vision", "weight": 3, "guarantee": {"t4": 1}}, {"name": "speech"}]
-    declaration = changed(QUEUED, teams=teams)
-    mine = object_of(declaration, "ClusterQueue", "vision.gpus")["spec"]
-    assert mine["fairSharing"] == {"weight": "3"}
-    assert mine["resourceGroups"][0]["flavors"][0]["resources"][2]["nominalQuota"] == "4"
-    (group,) = object_of(declaration, "Cohort", "train")["spec"]["resourceGroups"]
-    assert group["flavors"][0]["resources"][2]["nominalQuota"] == "12"
-
-
-def test_a_check_of_aks_is_for_all_pods() -> None:
-    """AKS has no detail by which pods would find their nodes, and takes pods of any kind."""
-    declaration = changed(AKS, queues=[{"name": "gpus", "pools": ["t4"], "together": True}])
-    spec = object_of(declaration, "ProvisioningRequestConfig", "together")["spec"]
-    assert "podSetUpdates" not in spec
-    assert "managedResources" not in spec
-
-
 TEAMS = [{"name": "vision", "guarantee": {"t4": 1}}, {"name": "speech"}]
 
 
@@ -286,19 +222,6 @@ ON_AKS = changed(AKS, queues=[{"name": "cpus", "pools": ["cpu", "steady"], "fall
 def _flavor(declaration: Declaration) -> Flavor:
     (item,) = queueing(declare(declaration)).flavors
     return item
-
-
-def test_a_class_has_a_rule_for_each_pool() -> None:
-    """Pools of one rule would have no order; no other pool is made or taken."""
-    (compute_class,) = fallback_objects(declare(ON_GKE))
-    assert (compute_class["apiVersion"], compute_class["kind"], compute_class["metadata"]) == (
-        "cloud.google.com/v1",
-        "ComputeClass",
-        {"name": "gpus"},
-    )
-    assert compute_class["spec"]["priorities"] == [{"nodepools": ["t4"]}, {"nodepools": ["steady"]}]
-    assert compute_class["spec"]["whenUnsatisfiable"] == "DoNotScaleUp"
-    assert compute_class["spec"]["nodePoolAutoCreation"] == {"enabled": False}
 
 
 def test_pools_of_a_class_are_known_as_such() -> None:

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import ProfileError
@@ -244,27 +243,6 @@ def test_a_node_offers_what_is_left(cloud: str) -> None:
         assert node["memory"] < machine.memory_gib * 1024
 
 
-def test_known_amounts() -> None:
-    """A T4 node of the small cluster: 8 vCPUs less 90m kept and 400m of DaemonSets; 4 GPUs."""
-    cluster = declare(GKE)
-    t4 = flavor(next(pool for pool in cluster.resolved_pools if pool.name == "t4"))
-    assert t4.node["cpu"] == 8000 - 90 - 400
-    assert t4.node["nvidia.com/gpu"] == 4
-    assert t4.offer({"t4": 4})["nvidia.com/gpu"] == 16
-
-
-def test_installers_take_their_part() -> None:
-    """The requests of our own driver DaemonSet are subtracted as well."""
-    managed, ours = (
-        declare(changed(GKE, addons={"drivers": mode} if mode else {})) for mode in (None, "daemonset")
-    )
-    by_mode = [
-        flavor(next(pool for pool in cluster.resolved_pools if pool.name == "t4")).node["cpu"]
-        for cluster in (managed, ours)
-    ]
-    assert by_mode[0] - by_mode[1] == 50
-
-
 def test_many_pools_are_owned_by_cohorts_below() -> None:
     """Beyond what one group takes, several cohorts own the flavors and the queue borrows from all of them."""
     work = [{"name": f"p{number}", "machine": "n2-standard-8", "nodes": {"max": 1}} for number in range(100)]
@@ -295,14 +273,6 @@ def test_teams_do_not_collide() -> None:
     assert [queue.name for queue in admission.cluster_queues] == ["a-b.c", "a.b-c"]
 
 
-def test_without_teams_default_reaches_every_queue() -> None:
-    """Without teams, work in `default` reaches every queue, under the queue's own name."""
-    _, admission = derived(changed(GKE, queues=[{"name": "gpus", "pools": ["t4", "a100"]}]))
-    assert [(queue.namespace, queue.name, queue.cluster_queue) for queue in admission.local_queues] == [
-        ("default", "gpus", "gpus")
-    ]
-
-
 def test_the_pipelines_are_a_tenant() -> None:
     """Steps of pipelines find the queues in their namespace."""
     declaration = changed(GKE, addons={"pipelines": {}}, teams=[{"name": "vision"}])
@@ -312,22 +282,6 @@ def test_the_pipelines_are_a_tenant() -> None:
         ("vision", "vision.gpus"),
         ("kubeflow", "kubeflow.gpus"),
     ]
-
-
-def test_nodes_together_on_aks() -> None:
-    """A queue whose nodes come together has a check on every flavor, of AKS' own class."""
-    queues = [{"name": "gpus", "pools": ["t4"], "together": True}, {"name": "cpu", "pools": ["cpu"]}]
-    _, admission = derived(changed(AKS, queues=queues))
-    assert [check.provisioning_class for check in admission.checks] == [
-        "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
-    ]
-    assert [dict(queue.checks) for queue in admission.cluster_queues] == [{"together": ("t4",)}, {}]
-
-
-def test_nothing_is_derived_without_kueue() -> None:
-    """A cluster without queues has none of it."""
-    pools = [pool for pool in GKE["pools"] if pool["name"] != "a100"]
-    assert derived(changed(GKE, pools=pools))[1] == Queueing()
 
 
 @pytest.mark.parametrize(
@@ -354,11 +308,6 @@ def test_resources_come_in_one_order() -> None:
     assert covered(flavors) == ("cpu", "memory", "nvidia.com/gpu")
     assert covered([]) == ("cpu", "memory")
     assert largest_node([]) == {"cpu": "0", "memory": "0"}
-
-
-def test_clouds_are_both_here() -> None:
-    """The bases of these tests stand on every cloud there is."""
-    assert {BASES[name]["cloud"]["kind"] for name in BASES} == {kind.value for kind in CloudKind}
 
 
 @pytest.mark.parametrize(
