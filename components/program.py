@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Protocol, assert_never, cast
+from typing import Any, Protocol, assert_never
 
 import pulumi
 
@@ -11,7 +11,8 @@ from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import advice, declare
 from ebbtide.declaration.model.faults import DeclarationError
-from ebbtide.declaration.project.extends import ExtendsError, extended, inherited
+from ebbtide.declaration.project.answers import answer, completed, with_defaults
+from ebbtide.declaration.project.extends import ExtendsError, extended
 from ebbtide.declaration.project.source import (
     NAMESPACE,
     find_misplaced,
@@ -47,7 +48,7 @@ def declared(written: object, **defaults: Any) -> Cluster:
     try:
         name = f"{pulumi.get_project()}-{pulumi.get_stack()}"
         declaration = extended(written, project_directory(Path.cwd())).value
-        cluster = declare(_completed(declaration, defaults), default_name=name)
+        cluster = declare(with_defaults(declaration, defaults), default_name=name)
     except ExtendsError as error:
         raise pulumi.RunError(str(error)) from None
     except DeclarationError as error:
@@ -58,10 +59,6 @@ def declared(written: object, **defaults: Any) -> Cluster:
     for warning in advice(cluster):
         pulumi.log.warn(str(warning))
     return cluster
-
-
-_ACCOUNTS: Final = {"project": "gke", "subscription": "aks"}
-"""Settings with a cloud's account, and the cloud."""
 
 
 def configured() -> Cluster:
@@ -80,29 +77,11 @@ def configured() -> Cluster:
         hints = " ".join(str(key) for key in find_misplaced(Path.cwd(), stack))
         write = f"Write one under `ebbtide:cluster` in Pulumi.{stack}.yaml; README.md has an example."
         raise pulumi.RunError(f"The stack {stack} declares no cluster. {hints or write}")
-    names = ("owner", *_ACCOUNTS, "location")
-    found = {name: value for name in names if (value := config.get(name) or _inherited(config, name))}
-    kind = _declared_cloud(config)
-    accounts = [name for name, cloud in _ACCOUNTS.items() if name in found and kind in (None, cloud)]
-    if len(accounts) > 1:
-        raise pulumi.RunError(
-            "The stack has ebbtide:project, which is of GKE, and ebbtide:subscription, which is of AKS. "
-            "Remove one of them, or declare cloud.kind."
-        )
-    defaults: dict[str, Any] = {"owner": found["owner"]} if "owner" in found else {}
-    for account in accounts:
-        own = {name: found[name] for name in (account, "location") if name in found}
-        defaults["cloud"] = {"kind": _ACCOUNTS[account], **own}
-    return declared(parsed(written), **defaults)
-
-
-def _declared_cloud(config: "_Settings") -> str | None:
-    """Return the declared `cloud.kind`, its own or that of a base; None without one."""
-    match extended(parsed(config.get("cluster") or ""), project_directory(Path.cwd())).value:
-        case {"cloud": {"kind": str(kind)}}:
-            return kind
-        case _:
-            return None
+    root = project_directory(Path.cwd())
+    try:
+        return declared(completed(extended(parsed(written), root), config.get, root))
+    except ExtendsError as error:
+        raise pulumi.RunError(str(error)) from None
 
 
 class _Settings(Protocol):
@@ -122,22 +101,17 @@ def settings(config: _Settings, *names: str) -> dict[str, str]:
         pulumi.RunError: a file that is extended cannot be used, or no file has a setting; the message has
             every missing one.
     """
-    found = {name: config.get(name) or _inherited(config, name) for name in names}
+    root = project_directory(Path.cwd())
+    try:
+        bases = extended(parsed(config.get("cluster") or ""), root).bases
+        found = {name: answer(name, config.get, bases, root) for name in names}
+    except ExtendsError as error:
+        raise pulumi.RunError(str(error)) from None
     missing = [f"{NAMESPACE}:{name}" for name, value in found.items() if not value]
     if missing:
         commands = and_list([f"`pulumi config set {key} VALUE`" for key in missing])
         raise pulumi.RunError(f"The stack has no {and_list(missing)}. Run {commands}.")
     return {name: value for name, value in found.items() if value}
-
-
-def _inherited(config: _Settings, name: str) -> str | None:
-    root = project_directory(Path.cwd())
-    try:
-        bases = extended(parsed(config.get("cluster") or ""), root).bases
-        found = inherited(f"{NAMESPACE}:{name}", None, bases, root)
-    except ExtendsError as error:
-        raise pulumi.RunError(str(error)) from None
-    return str(found.value) if found else None
 
 
 def deploy(declaration: Cluster, parent: pulumi.Resource | None = None, providers: Any = None) -> Deployed:
@@ -190,18 +164,3 @@ def outputs(declaration: Cluster, topology: Deployed) -> dict[str, pulumi.Input[
         **({} if topology.expires is None else {expiry.OUTPUT: topology.expires}),
         **topology.own_outputs,
     }
-
-
-def _completed(written: object, defaults: Mapping[str, Any]) -> object:
-    """Complete a declaration with the stack's defaults; anything but a mapping is returned unchanged, for
-    validation to report."""
-    if not isinstance(written, Mapping):
-        return written
-    fields = cast("Mapping[str, Any]", written)
-    return {**defaults, **{key: _merged(defaults.get(key), value) for key, value in fields.items()}}
-
-
-def _merged(default: Any, value: Any) -> Any:
-    if isinstance(default, Mapping) and isinstance(value, Mapping):
-        return {**cast("Mapping[str, Any]", default), **cast("Mapping[str, Any]", value)}
-    return value

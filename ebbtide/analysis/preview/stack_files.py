@@ -24,6 +24,7 @@ from ebbtide.declaration.catalog.prices import own_prices
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.declare import whole_schema, with_changes
 from ebbtide.declaration.project import yaml_file
+from ebbtide.declaration.project.answers import completed
 from ebbtide.declaration.project.extends import Declaration, ExtendsError, base_files, extended, inherited
 from ebbtide.declaration.project.source import (
     DECLARATION,
@@ -213,9 +214,10 @@ class StackFiles:
         return f"{self.project}-{self.stack}"
 
     def declaration(self) -> Any:
-        """Return the stack's declaration, merged with its bases.
+        """Return the stack's declaration, merged with its bases and completed with the stack's settings.
 
         Raises:
+            ExtendsError: the settings have accounts of two clouds.
             StackFileError: the stack declares no cluster.
         """
         if self.source is None:
@@ -224,7 +226,10 @@ class StackFiles:
                 f"{self.config_file} declares no cluster. "
                 + (hint or f"Write one under `{DECLARATION}`; README.md has a minimal example.")
             )
-        return copy.deepcopy(self.source.declaration.value)
+        own = completed(
+            self.source.declaration, lambda name: self.config.get(f"{NAMESPACE}:{name}"), self.root
+        )
+        return copy.deepcopy(own)
 
     def policy(self) -> Policy:
         """Return the stack's policy, or the default one.

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.ids import GKE_CLUSTER
 from ebbtide_rehearsal.cloud.rest.google_clusters import described
 from ebbtide_rehearsal.cloud.running import store_file
@@ -27,6 +29,7 @@ pytestmark = [pytest.mark.rehearsal, pytest.mark.first]
 
 _START = 3600.0  # seconds, with tools that are built first
 _PAGES = ("docs/rehearsing.md", "docs/updating.md", "docs/running.md", "docs/destroying.md")
+_README = [block.text for block in of_kind("sh") if block.page == "README.md"]
 _BEFORE = {
     # A page destroys a permanent stack of another name.
     ".venv/bin/ebbtide destroy prod --confirm-name prod": (
@@ -198,27 +201,6 @@ def _keep_outputs(rehearsal: Rehearsal, folder: Path) -> None:
     assert (status, printed.count("1 steps")) == (0, 3), printed
 
 
-def test_a_rehearsal_that_stays(tmp_path: Path) -> None:
-    """The environment of a running rehearsal reaches the cluster, the state and the cloud's APIs; Ctrl-C ends
-    it with status 0."""
-    with _staying("--for", "2h", keep=tmp_path / "kept") as rehearsal:
-        exports = rehearsal.exports.read_text(encoding="utf-8")
-        assert "export KUBECONFIG=" in exports
-        assert "export PULUMI_DEBUG_PROVIDERS=" in exports
-        for command, text in (
-            ("kubectl get nodes", "Ready"),
-            ("pulumi stack output clusterName --stack dev", "train-dev"),
-            (".venv/bin/ebbtide quota dev", "PREEMPTIBLE_NVIDIA_T4_GPUS"),
-            (".venv/bin/ebbtide status dev", "Stack dev, cluster train-dev"),
-            (".venv/bin/ebbtide doctor dev", "ok        cluster: train-dev answers."),
-        ):
-            status, printed = rehearsal.run(command)
-            assert (status, text in printed) == (0, True), printed
-        os.killpg(rehearsal.process.pid, signal.SIGINT)
-        assert rehearsal.process.wait(600) == 0
-    assert "encryptionsalt" not in (ROOT / "Pulumi.dev.yaml").read_text(encoding="utf-8")
-
-
 @pytest.mark.long
 def test_a_day_in_a_rehearsal_that_stays(tmp_path: Path) -> None:
     """A folder's code runs there, survives a preemption and keeps outputs in a volume that is declared on the
@@ -252,6 +234,55 @@ def _project(directory: Path, stack: str, declared: str) -> Path:
             (project / path.name).symlink_to(path)
     (project / f"Pulumi.{stack}.yaml").write_text(declared)
     return project
+
+
+def _begun(cloud: CloudKind, directory: Path) -> tuple[Path, str]:
+    """Type what README prints until there is a declaration: `init`, then on GKE the page's own declaration in
+    the checkout, and on AKS that of `init` with the page's team and limit. Return project and stack."""
+    init = _README[0].splitlines()[1]
+    (declared,) = (block.text for block in of_kind("yaml") if block.page == "README.md")
+    project = _project(directory, "mine", declared)
+    if cloud is CloudKind.AKS:
+        init = init.replace("--project acme-ml", "--subscription 11111111-2222-3333-4444-555555555555")
+    shell = ["bash", "-ec", init]
+    subprocess.run(shell, cwd=project, check=True)
+    if cloud is CloudKind.GKE:
+        return project, "mine"
+    ml = directory / "ml"
+    (ml / ".venv").symlink_to(ROOT / ".venv")
+    own, page = (yaml.safe_load(text)["config"] for text in ((ml / "Pulumi.dev.yaml").read_text(), declared))
+    cluster = own["ebbtide:cluster"]
+    own["ebbtide:policy"] = page["ebbtide:policy"]
+    cluster["teams"] = page["ebbtide:cluster"]["teams"]
+    cluster["queues"] = [{"name": "t4", "pools": [cluster["pools"][1]["name"]]}]
+    (ml / "Pulumi.dev.yaml").write_text(yaml.safe_dump({"config": own}))
+    return ml, "dev"
+
+
+@pytest.mark.parametrize("cloud", CloudKind)
+def test_a_newcomers_way(cloud: CloudKind, tmp_path: Path) -> None:
+    """README's commands, as printed, lead to a Job of one's own that has run; Ctrl-C ends the rehearsal with
+    status 0."""
+    project, stack = _begun(cloud, tmp_path)
+    preview = _README[1].replace("mine", stack)
+    shell = ["bash", "-ec", preview]
+    shown = subprocess.run(shell, cwd=project, capture_output=True, text=True, check=True).stdout
+    assert "t4" in shown
+    folder = tmp_path / "program"
+    folder.mkdir()
+    (folder / ".venv").symlink_to(ROOT / ".venv")
+    (folder / "train.py").write_text("print('a first step')\n")
+    with _staying("--for", "2h", keep=tmp_path / "kept", stack=stack, project=project) as rehearsal:
+        for command, text in (
+            ("kubectl get nodes", "Ready"),
+            (f"{sys.executable} -m ebbtide doctor {stack}", "answers."),
+            (f"cd {folder} && {_README[2]}", "a first step"),
+        ):
+            status, printed = rehearsal.run(command)
+            assert (status, text in printed) == (0, True), printed
+        os.killpg(rehearsal.process.pid, signal.SIGINT)
+        assert rehearsal.process.wait(600) == 0
+    assert "encryptionsalt" not in (project / f"Pulumi.{stack}.yaml").read_text(encoding="utf-8")
 
 
 @pytest.mark.long

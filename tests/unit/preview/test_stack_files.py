@@ -74,6 +74,22 @@ config:
     assert files.program == tmp_path
 
 
+def test_a_declaration_is_completed_with_the_settings(tmp_path: Path) -> None:
+    """Owner, account and location of the stack are part of its declaration, as the program has it."""
+    files = _read(
+        tmp_path,
+        """
+config:
+  ebbtide:owner: us
+  ebbtide:project: acme-ml
+  ebbtide:location: us-central1-a
+  ebbtide:cluster: {pools: [], cloud: {location: us-east1-b}}
+""",
+    )
+    cloud = {"kind": "gke", "project": "acme-ml", "location": "us-east1-b"}
+    assert files.declaration() == {"owner": "us", "cloud": cloud, "pools": []}
+
+
 @pytest.mark.parametrize(
     ("written", "handed"),
     [
