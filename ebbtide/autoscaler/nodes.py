@@ -91,6 +91,9 @@ class NodePool:
         ssd_gb: size of each node's boot disk, if it counts towards the quota of SSD disks.
         reserved: begin and end of the reservation of its nodes, in simulated seconds, outside of which the
             cloud has none; None for no period.
+        version: number of changes that recreate its nodes.
+        size: number of its machines at the last such change.
+        surge: number of nodes that are recreated at once.
     """
 
     cluster: str
@@ -117,6 +120,9 @@ class NodePool:
     together: int = 1
     ssd_gb: int = 0
     reserved: tuple[float, float] | None = None
+    version: int = 0
+    size: int = 0
+    surge: int = 1
 
     @property
     def accelerators(self) -> dict[str, str]:
@@ -153,6 +159,7 @@ class Machine:
         since: see `state`; for a running machine its start, in simulated seconds.
         request: its ProvisioningRequest, as `namespace/name`; empty for none.
         why: reason for its removal; empty if it is not being removed.
+        version: that of its pool when it was created.
     """
 
     cluster: str
@@ -166,6 +173,7 @@ class Machine:
     since: float
     request: str = ""
     why: str = ""
+    version: int = 0
 
     @property
     def id(self) -> str:

@@ -8,7 +8,7 @@ GoogleCloudPlatform/container-engine-accelerators@992db812 for the label of the 
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from ebbtide.analysis.reading.facts import Inputs, RecordedPool
 from ebbtide.analysis.reading.gke import read_period, read_pool
@@ -167,6 +167,7 @@ def machine_pool(
     if machine is None or has is None:
         raise LookupError(pool.machine_type)
     zones = pool.zones or cluster_zones
+    upgrade: Any = pool.upgrade  # whole numbers on GKE
     reserved = period_of(store, fields.text("nodeConfig.reservationAffinity.values[0]"))
     accelerator = (pool.accelerator.type, pool.accelerator.count) if pool.accelerator else None
     return node_pool(
@@ -190,6 +191,9 @@ def machine_pool(
         default_run_seconds=_LONGEST.get(kind),
         ssd_gb=(pool.disk.size_gib or 0) if pool.disk.type in _SSD else 0,
         reserved=reserved,
+        surge=max(
+            1, pool.slice_nodes, (upgrade.max_surge or 0) + (upgrade.max_unavailable or 0) if upgrade else 0
+        ),
     )
 
 

@@ -9,11 +9,12 @@ started or deleted; pulumi/pulumi-azure-native#579: pools are added by themselve
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from ebbtide.analysis.changes.inputs import field_changes, recreates_nodes
 from ebbtide.analysis.changes.property_path import merged
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.reading.gke import read_pool
 from ebbtide.analysis.recording import assumed_azure
-from ebbtide.autoscaler.nodes import Autoscaling, NodePool
+from ebbtide.autoscaler.nodes import Autoscaling, NodePool, billed_count
 from ebbtide.declaration.catalog.clouds import is_gke_zone
 from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.declaration.cloud_kind import CloudKind
@@ -270,6 +271,8 @@ def begin(store: Store, resource: Resource, old: Resource | None) -> None:
         pools.put_settings(store, resource.id, autoscaling(resource.state))
     elif resource.type == GKE_CLUSTER:
         fields = Inputs(resource.inputs)
+        for pool in pools.pools(store, resource.id):
+            pools.register(store, _versioned(store, pool, resource, old))
         if fields.flag("removeDefaultNodePool"):
             pools.forget(store, resource.id, DEFAULT_POOL)
         elif old is None:
@@ -282,7 +285,17 @@ def begin(store: Store, resource: Resource, old: Resource | None) -> None:
         except LookupError:  # of a cluster that others have created
             return
         if pool is not None:
-            pools.register(store, pool)
+            pools.register(store, _versioned(store, pool, resource, old))
+
+
+def _versioned(store: Store, pool: NodePool, resource: Resource, old: Resource | None) -> NodePool:
+    """Return a pool that changed, or whose cluster did, with a new version if that recreates its nodes."""
+    before = next((item for item in pools.pools(store, pool.cluster) if item.name == pool.name), pool)
+    changes = field_changes(resource.type, old.inputs, resource.inputs) if old else ()
+    if any(recreates_nodes(resource.type, item.path, item.old, item.new) for item in changes):
+        size = billed_count(pools.machines(store, pool.cluster), pool)
+        return pool.having(version=before.version + 1, size=size)
+    return pool.having(version=before.version, size=before.size)
 
 
 def missing_nodes(store: Store, resource: Resource) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ebbtide.clients.kubernetes.objects import condition
-from ebbtide_rehearsal.cloud.pools import forget
+from ebbtide_rehearsal.cloud.pools import forget, register
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
 from rehearsal.tests.control_plane.cluster import job, namespace, wait
@@ -67,3 +67,24 @@ def test_what_holds_a_node_is_said(control_plane: ControlPlane, tmp_path: Path) 
         assert len(cloud.nodes("cpu")) == 1
         api.delete(f"/api/v1/namespaces/{place}/pods/bare")
         wait(lambda: cloud.nodes("cpu"), lambda names: not names)
+
+
+def test_a_change_of_the_machine_type_evicts_work(control_plane: ControlPlane, tmp_path: Path) -> None:
+    """GKE recreates the nodes of a changed pool by surge: first a new node, then the eviction of the
+    old one's pods, which come to it."""
+    api, place = control_plane.api, namespace(control_plane.api, "upgraded")
+    with running(api, tmp_path, work_pool("cpu", maximum=1)) as cloud:
+        path = f"{JOBS.format(place)}/long"
+        api.create(JOBS.format(place), job("long", work("cpu", {RUNS_FOR: "300"}), **ON_SPOT))
+        wait(lambda: api.get(path)["status"].get("ready"), lambda ready: ready == 1)
+        (old,) = cloud.nodes("cpu")
+        larger = work_pool("cpu", maximum=1, machine="n2-standard-8", version=1, size=1)
+        register(cloud.store, larger)
+        wait(lambda: cloud.nodes("cpu"), lambda names: len(names) == 1 and old not in names)
+        wait(lambda: api.get(path)["status"].get("ready"), lambda ready: ready == 1)
+        (removed,) = cloud.messages("node-removed")
+        assert removed.endswith("its node pool was changed, which recreates its nodes.")
+        (new,) = cloud.nodes("cpu")
+        labels = api.get(f"/api/v1/nodes/{new}")["metadata"]["labels"]
+        assert labels["node.kubernetes.io/instance-type"] == "n2-standard-8"
+        assert api.get(path)["status"].get("failed", 0) == 0

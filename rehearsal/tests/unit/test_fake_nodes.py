@@ -19,14 +19,14 @@ from ebbtide_rehearsal.cloud.existing import introduce, make
 from ebbtide_rehearsal.cloud.gke_nodes import ephemeral_gib
 from ebbtide_rehearsal.cloud.ids import AGENT_POOL, AKS_CLUSTER, FUTURE_RESERVATION, NODE_POOL
 from ebbtide_rehearsal.cloud.node_pools.fleet import Fleet
-from ebbtide_rehearsal.cloud.node_pools.removal import expired
+from ebbtide_rehearsal.cloud.node_pools.removal import expired, recreated, surplus
 from ebbtide_rehearsal.cloud.pools import put
 from ebbtide_rehearsal.cloud.provider import DiffResult, RefusedError
 from ebbtide_rehearsal.cloud.regions import locations
 from ebbtide_rehearsal.cloud.seeding import seed_gke
 from ebbtide_rehearsal.cloud.store import QUOTA, Clock, InjectedFault
 from rehearsal.tests.unit.fake_cloud import CLUSTER_ID, Cloud, base, with_cluster
-from rehearsal.tests.unit.node_pool import a_machine, snapshot
+from rehearsal.tests.unit.node_pool import a_machine, a_pool, snapshot
 from tests.contract.pool_flips import UNKNOWN
 from tests.declarations import AKS, GKE, Declaration, changed, only
 
@@ -426,3 +426,45 @@ def test_a_running_cloud_hears_of_a_region(tmp_path: Path) -> None:
     assert locations(store, CloudKind.GKE).zones("us-east7") == ("us-east7-a", "us-east7-b")
     assert locations(store, CloudKind.AKS).zones("eastus3") == ("1",)
     assert "eastus3" not in locations(store, CloudKind.GKE).names()
+
+
+def test_a_change_that_recreates_nodes(tmp_path: Path) -> None:
+    """A change of machine types, or of a cluster's shielding, makes a new version of the nodes; one of
+    labels or limits does not (the rows `recreates` of noted.csv)."""
+    cloud = with_cluster(tmp_path)
+    made = cloud.create(NODE_POOL, base("train-cpu"))
+    put(cloud.store, Machine(CLUSTER_ID, "cpu", "n", "us-central1-a", "gke", 0.1, 0, "running", 0))
+
+    def version() -> tuple[int, int]:
+        pool = cloud.node_pools()["cpu"]
+        return pool.version, pool.size
+
+    cloud.update(made.id, base("train-cpu", nodeConfig__labels={"a": "b"}, autoscaling__totalMaxNodeCount=9))
+    assert version() == (0, 0)
+    cloud.update(made.id, base("train-cpu", nodeConfig__machineType="n2-standard-16"))
+    assert version() == (1, 1)
+    cloud.update(
+        made.id, base("train-cpu", nodeConfig__machineType="n2-standard-16", nodeConfig__diskSizeGb=200)
+    )
+    cloud.update(CLUSTER_ID, base("train-cluster", enableShieldedNodes=False))
+    assert version() == (3, 1)
+
+
+def test_nodes_are_recreated_by_surge() -> None:
+    """Surge upgrades create a new machine, drain an old one once it runs, and begin again, until none is old;
+    a fixed pool is not made smaller meanwhile."""
+    pool = a_pool(version=1, size=2, autoscaled=False, initial=2)
+    old = tuple(a_machine(pool, number) for number in range(2))
+    new = a_machine(pool, 7, version=1)
+    steps = [
+        (old, (["us-central1-a"], [])),
+        ((*old, new.having(state="starting")), ([], [])),
+        ((*old, new), ([], [old[0]])),
+        ((old[0].having(state="draining"), old[1], new), ([], [])),
+        ((old[1], new), (["us-central1-a"], [])),
+        ((new, new.having(name="last")), ([], [])),
+    ]
+    for machines, step in steps:
+        current = snapshot(pool, machines=machines)
+        assert recreated(current, pool) == step
+        assert surplus(current) == []

@@ -140,7 +140,7 @@ class Fleet:
             name = next(name for name in names if name not in names_in_use)
             machine = Machine(
                 self._cluster, pool.name, name, zone, pool.cloud, pool.hourly, now, "starting", due, request
-            )
+            ).having(version=pool.version)
             if waits:
                 until = now + self._settings.capacity_check_seconds
                 put(self._store, machine.having(state="waiting", since=until))
@@ -175,7 +175,7 @@ class Fleet:
             return
         now = self._store.clock.now()
         due = now + self._settings.startup_seconds
-        self._start(machine.having(state="starting", since=due, created=now, why=""))
+        self._start(machine.having(state="starting", since=due, created=now, why="", version=pool.version))
 
     def save(self, machine: Machine) -> None:
         """Save a machine's changes."""

@@ -44,7 +44,7 @@ from ebbtide.text import several
 from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
 from ebbtide_rehearsal.cloud.node_pools.fleet import Fleet, is_quota
 from ebbtide_rehearsal.cloud.node_pools.pod_processes import ProcessKubelet, is_process
-from ebbtide_rehearsal.cloud.node_pools.removal import NodeRemoval
+from ebbtide_rehearsal.cloud.node_pools.removal import NodeRemoval, is_upgraded
 from ebbtide_rehearsal.cloud.node_pools.snapshot import SnapshotReader
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.stages import KUBELET
@@ -309,8 +309,11 @@ class Autoscaler:
                 message = held.message if self._cloud == "gke" else ""
                 facts = {"node": held.node, "pod": held.pod, "why": held.why, "message": message}
                 self._store.log_event("held-node", held.sentence, **facts)
+        # An assumption: new nodes of an upgrade stay until the pods of the old ones have come.
+        upgraded = {pool.name for pool in snapshot.pools if is_upgraded(snapshot, pool)}
         for machine in snapshot.machines:
-            if machine.state == "running" and (node := snapshot.nodes.get(machine.name)):
+            node = snapshot.nodes.get(machine.name)
+            if machine.state == "running" and machine.pool not in upgraded and node:
                 self._remove_unneeded(machine, node, snapshot)
 
     def _remove_unneeded(self, machine: Machine, node: Node, snapshot: ClusterSnapshot) -> None:
@@ -418,7 +421,8 @@ class NodeLoop:
             if (before.labels, before.taints) != (pool.labels, pool.taints):
                 for machine in snapshot.machines:
                     node = snapshot.nodes.get(machine.name)
-                    if machine.pool == pool.name and node is not None:
+                    is_current = machine.pool == pool.name and machine.version == pool.version
+                    if is_current and node is not None:
                         self._actuator.relabel(node, before, pool)
         names = {pool.name for pool in snapshot.pools}
         self._pools = {name: pool for name, pool in self._pools.items() if name in names}

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Final, assert_never
 
 from ebbtide.autoscaler.backoff import NOT_EVICTED, NodeSettings
-from ebbtide.autoscaler.nodes import RECLAIMABLE, Machine, is_recreated
+from ebbtide.autoscaler.nodes import RECLAIMABLE, Machine, NodePool, is_recreated, node_group
 from ebbtide.autoscaler.provisioning_requests import run_seconds
 from ebbtide.autoscaler.scheduling import Pod
 from ebbtide.autoscaler.snapshot import ClusterSnapshot, Node
@@ -72,12 +72,38 @@ def surplus(snapshot: ClusterSnapshot) -> list[Machine]:
     return [
         machine
         for pool in snapshot.pools
-        if not pool.autoscaled and pool.capacity != "queued"
+        if not pool.autoscaled and pool.capacity != "queued" and not outdated(snapshot, pool)
         for machine in _running(snapshot, pool.name)[pool.initial :]
     ]
 
 
+def outdated(snapshot: ClusterSnapshot, pool: NodePool) -> list[Machine]:
+    """Return the running machines of a pool that a change recreates, oldest first."""
+    return [machine for machine in _running(snapshot, pool.name) if machine.version < pool.version]
+
+
+def is_upgraded(snapshot: ClusterSnapshot, pool: NodePool) -> bool:
+    """Return whether a pool has machines of an earlier version."""
+    own = (machine for machine in snapshot.machines if machine.pool == pool.name)
+    return any(machine.version < pool.version for machine in own)
+
+
+def recreated(snapshot: ClusterSnapshot, pool: NodePool) -> tuple[list[str], list[Machine]]:
+    """Return the next step of a surge upgrade: the zones of new machines, or the machines that are drained
+    once these run (GKE docs, node-pool-upgrade-strategies, 2026)."""
+    old = outdated(snapshot, pool)
+    own = [machine for machine in snapshot.machines if machine.pool == pool.name and not machine.is_leaving]
+    if not old or any(machine.state == "starting" for machine in own):
+        return [], []
+    extra = len(own) - pool.size
+    is_draining = any(machine.pool == pool.name and machine.is_leaving for machine in snapshot.machines)
+    if extra > 0:
+        return [], old[:extra]
+    return ([], []) if is_draining else ([machine.zone for machine in old[: pool.surge]], [])
+
+
 POOL_DELETED: Final = "its node pool was deleted"
+RECREATED: Final = "its node pool was changed, which recreates its nodes"
 
 
 class NodeRemoval:
@@ -114,6 +140,16 @@ class NodeRemoval:
                 self._drain(machine, snapshot, POOL_DELETED)
         for machine in surplus(snapshot):
             self._drain(machine, snapshot, "its node pool was made smaller")
+        self._recreate(snapshot)
+
+    def _recreate(self, snapshot: ClusterSnapshot) -> None:
+        until = self._fleet.backoff.until
+        for pool in snapshot.pools:
+            zones, old = recreated(snapshot, pool)
+            free = [zone for zone in zones if until.get(node_group(pool, zone), 0) <= snapshot.now]
+            self._fleet.order(pool, free)
+            for machine in old:
+                self._drain(machine, snapshot, RECREATED)
 
     def proceed(self, snapshot: ClusterSnapshot) -> None:
         """Continue the removals in progress."""
@@ -135,7 +171,8 @@ class NodeRemoval:
         node = snapshot.nodes.get(machine.name)
         has_kubelet = node is not None and KUBELET in node.annotations
         pods = [pod for pod in snapshot.on(machine.name) if not pod.of_node] if has_kubelet else []
-        deleted = snapshot.pool(machine) is None
+        # Neither a deleted pool nor an upgrade waits for disruption budgets longer than an hour.
+        deleted = snapshot.pool(machine) is None or machine.why == RECREATED
         refused = [pod for pod in pods if not pod.deleting and not self._actuator.evict(pod)]
         waited = snapshot.now - machine.since
         is_overdue = waited >= (
