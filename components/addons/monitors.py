@@ -3,18 +3,17 @@
 GKE runs its own DCGM exporter (`components/gke/cluster.py`).
 """
 
-from typing import Any, Final, assert_never
+from typing import Final, assert_never
 
 from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.values.paths import Object
 
 from .drivers import SYSTEM, daemon_set, mounts_of, requests_of
 from .kueue import METRICS_PORT, NAMESPACE
 from .manifest import obj
 from .security import labeled, policy, ports
-
-Manifest = dict[str, Any]
 
 COUNTERS: Final = {
     "DCGM_FI_DEV_GPU_UTIL": "GPU utilization, percent.",
@@ -42,7 +41,7 @@ _KUEUE_ONLY: Final = {"sourceLabels": ["__name__"], "regex": "kueue_.+", "action
 """Of Kueue's metrics, its own: not those of its client and its runtime, which are billed as well."""
 
 
-def monitors(declaration: Cluster) -> list[Manifest]:
+def monitors(declaration: Cluster) -> list[Object]:
     """Return the objects of `addons.metrics` in the order of their dependencies; empty without it."""
     if declaration.addons.metrics is None:
         return []
@@ -55,7 +54,7 @@ def monitors(declaration: Cluster) -> list[Manifest]:
             assert_never(declaration.site.cloud)
 
 
-def _exporter(declaration: Cluster) -> list[Manifest]:
+def _exporter(declaration: Cluster) -> list[Object]:
     """Return the DCGM exporter of AKS' GPU nodes, and its monitor. GPUs are visible to it without a request,
     since AKS' default container runtime on these nodes is NVIDIA's.
 
@@ -116,7 +115,7 @@ def _exporter(declaration: Cluster) -> list[Manifest]:
     ]
 
 
-def _kueue_on_aks() -> Manifest:
+def _kueue_on_aks() -> Object:
     """Return the monitor of Kueue. Azure Monitor's agent authenticates with its own token, whose ClusterRole
     allows `/metrics` (Azure/prometheus-collector, addon-chart, ama-metrics-clusterRole.yaml, 2026). As in
     Kueue's chart, whose monitor is of prometheus-operator's API group (Kueue 0.19.2, charts/kueue,
@@ -142,7 +141,7 @@ def _kueue_on_aks() -> Manifest:
     )
 
 
-def _kueue_on_gke() -> list[Manifest]:
+def _kueue_on_gke() -> list[Object]:
     """Return the monitor of Kueue, and a token for GKE's collectors that permits reading `/metrics` only (GKE
     docs, kueue-cohort, 2026-04)."""
     rbac, account = (

@@ -9,13 +9,11 @@ from typing import Any
 import pulumi
 
 from ebbtide.placement.profile import SAFE_TO_EVICT
+from ebbtide.values.paths import Object
 
 from .add_on import SystemPlacement
 from .manifest import has_cloud_resources
 from .post_renderer import without_descriptions
-
-Object = dict[str, Any]
-"""A Kubernetes object, as in its manifest."""
 
 Patch = Callable[[Object], Object]
 """Function that returns a patched object; it returns objects that it does not concern unchanged, and never

@@ -7,9 +7,9 @@ from typing import Any, Final
 import pulumi
 
 from ebbtide.declaration.model.labels_and_taints import AGENT_POOL, NODE_POOL
-from ebbtide.placement.queue_objects import Manifest as Object
 from ebbtide.placement.queue_objects import layers, with_names
 from ebbtide.placement.queueing import Queueing
+from ebbtide.values.paths import Object
 
 from .manifest import Manifest, leaf_options
 

@@ -14,6 +14,7 @@ from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.addons import READ, WORK, AddOn
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.tenancy import Team, is_group, is_object_id, name_of
+from ebbtide.values.paths import Object
 
 from .manifest import obj
 
@@ -129,16 +130,12 @@ def subjects(member: str, cloud: CloudKind) -> list[dict[str, str]]:
     return [{"kind": kind, "name": name_of(member), "apiGroup": _RBAC} for kind in _kinds(member, cloud)]
 
 
-Manifest = dict[str, Any]
-
 _VERSION: Final = "networking.k8s.io/v1"
 _METADATA_SERVICE: Final = "169.254.169.254/32"
 """Azure's instance metadata service (azure docs, virtual-machines/instance-metadata-service, 2026)."""
 
 
-def policy(
-    name: str, namespace: str, ingress: Sequence[Manifest], selector: Manifest | None = None
-) -> Manifest:
+def policy(name: str, namespace: str, ingress: Sequence[Object], selector: Object | None = None) -> Object:
     """Return a policy that admits only the listed ingress."""
     return obj(
         _VERSION,
@@ -149,12 +146,12 @@ def policy(
     )
 
 
-def own_namespace(namespace: str, selector: Manifest | None = None) -> Manifest:
+def own_namespace(namespace: str, selector: Object | None = None) -> Object:
     """Return the policy that admits pods of the same namespace."""
     return policy("own-namespace", namespace, [{"from": [{"podSelector": {}}]}], selector)
 
 
-def egress_policies(cloud: CloudKind, namespace: str) -> tuple[Manifest, ...]:
+def egress_policies(cloud: CloudKind, namespace: str) -> tuple[Object, ...]:
     """Return the policies of a namespace on connections to elsewhere: on AKS, pods do not reach the instance
     metadata service, which gives any of them tokens of the node's identities, such as the one that pulls
     every team's images. On GKE, the metadata server gives each pod its own identity only.
@@ -169,7 +166,7 @@ def egress_policies(cloud: CloudKind, namespace: str) -> tuple[Manifest, ...]:
     if cloud is not CloudKind.AKS:
         return ()
     anywhere = {"ipBlock": {"cidr": "0.0.0.0/0", "except": [_METADATA_SERVICE]}}
-    spec: Manifest = {
+    spec: Object = {
         "podSelector": {},
         "policyTypes": ["Egress"],
         "egress": [{"to": [{"namespaceSelector": {}}, anywhere]}],
@@ -177,14 +174,14 @@ def egress_policies(cloud: CloudKind, namespace: str) -> tuple[Manifest, ...]:
     return (obj(_VERSION, "NetworkPolicy", "no-instance-metadata", namespace, spec=spec),)
 
 
-def from_outside(namespace: str) -> Manifest:
+def from_outside(namespace: str) -> Object:
     """Return the policy that admits clients of load balancers. With Cilium, which both clouds' clusters have,
     a range of addresses never contains a pod or a node (azure-aks-docs, azure-cni-powered-by-cilium,
     2026-06)."""
     return policy("load-balancers", namespace, [{"from": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}])
 
 
-def called_from(add_on: AddOn, namespace: str) -> Manifest:
+def called_from(add_on: AddOn, namespace: str) -> Object:
     """Return the policy that admits an add-on's controller to its pods in a team's namespace."""
     spec = add_on.spec
     selector = {"matchExpressions": [{"key": spec.calls, "operator": "Exists"}]}
@@ -196,16 +193,16 @@ def called_from(add_on: AddOn, namespace: str) -> Manifest:
     return policy(f"{spec.name}-controller", namespace, [{"from": sources}], selector)
 
 
-def ports(*numbers: int) -> Manifest:
+def ports(*numbers: int) -> Object:
     """Return TCP ports of a rule."""
     return {"ports": [{"port": number, "protocol": "TCP"} for number in numbers]}
 
 
-def labeled(key: str, value: str) -> Manifest:
+def labeled(key: str, value: str) -> Object:
     """Return a selector for one label."""
     return {"matchLabels": {key: value}}
 
 
-def namespaces(labels: Mapping[str, str]) -> Manifest:
+def namespaces(labels: Mapping[str, str]) -> Object:
     """Return all pods of labeled namespaces, as the source of a rule."""
     return {"namespaceSelector": {"matchLabels": dict(labels)}}

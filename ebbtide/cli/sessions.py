@@ -26,12 +26,12 @@ from ebbtide.errors import EbbtideError
 from ebbtide.operations.engine.interrupts import ending_signals
 from ebbtide.text import command_line, printable, several
 from ebbtide.values.given_command import given_command
+from ebbtide.values.paths import Object
 
 if TYPE_CHECKING:
     from ebbtide.clients.kubernetes import Api
     from ebbtide.placement import Profile
 
-Object = dict[str, Any]
 
 SessionName = Annotated[
     str,

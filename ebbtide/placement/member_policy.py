@@ -29,7 +29,6 @@ from ebbtide.placement.queue_policy import (
     IN_JOB_TEMPLATE,
     POD_RULES,
     POD_VARIABLES,
-    Manifest,
     Rule,
     assembled,
     binding,
@@ -37,6 +36,7 @@ from ebbtide.placement.queue_policy import (
     quoted,
     tolerates,
 )
+from ebbtide.values.paths import Object
 
 MEMBERS_LABEL: Final = "ebbtide.dev/members"
 """Label of the namespaces that the policy applies to."""
@@ -368,7 +368,7 @@ _SERVICE_CHECKS: Final = (
 )
 
 
-def _validations(cluster: Cluster) -> list[Manifest]:
+def _validations(cluster: Cluster) -> list[Object]:
     checks = [(f"variables.exempt || {test}", message) for test, message in _pod_checks(cluster)]
     checks += [(f"object.kind != 'Service' || {test}", message) for test, message in _SERVICE_CHECKS]
     of_work = (*_claim_checks(), *_size_checks())
@@ -383,7 +383,7 @@ def _validations(cluster: Cluster) -> list[Manifest]:
     ]
 
 
-def objects(cluster: Cluster) -> Mapping[str, tuple[Manifest, Manifest]]:
+def objects(cluster: Cluster) -> Mapping[str, tuple[Object, Object]]:
     """Return the ValidatingAdmissionPolicies of a complete declaration, each with its binding, by what they
     are on; empty if it has no tenant whose members or steps create workloads.
 

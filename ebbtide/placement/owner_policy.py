@@ -8,7 +8,8 @@ from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster
 from ebbtide.declaration.model.physical_names import SUBDOMAIN, fitting
 from ebbtide.placement.profile import CREATED_FOR, MAX_RUN_ANNOTATION, OWNER_LABEL, QUEUE_LABEL
 from ebbtide.placement.profile_sources import CONFIG_MAP
-from ebbtide.placement.queue_policy import CONTROLLER, QUEUE_REQUIRED_LABEL, Manifest, listed, named, quoted
+from ebbtide.placement.queue_policy import CONTROLLER, QUEUE_REQUIRED_LABEL, listed, named, quoted
+from ebbtide.values.paths import Object
 
 _ROOT_CERTIFICATES: Final = "kube-root-ca.crt"
 """ConfigMap by which pods verify the API server. Its publisher cannot restore one that is immutable
@@ -223,7 +224,7 @@ def _checks(cluster: Cluster) -> list[tuple[str, str]]:
     ]
 
 
-def owners(cluster: Cluster) -> Manifest:
+def owners(cluster: Cluster) -> Object:
     """Return the policy on what belongs to one member of a namespace.
 
     A member may stop another's work, by suspending it, by fewer pods at once or by its deletion, and change
@@ -279,7 +280,7 @@ def owners(cluster: Cluster) -> Manifest:
     }
 
 
-def guarded_maps(cluster: Cluster) -> Manifest:
+def guarded_maps(cluster: Cluster) -> Object:
     """Return the policy on the placement profile, which the commands of every member of the team follow, such
     as the registry that code is pushed to, and on the certificates by which pods verify the API server.
     Kubernetes' controllers create the latter, and delete both with their namespace."""

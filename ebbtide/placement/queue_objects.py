@@ -21,6 +21,7 @@ from ebbtide.placement.queueing import (
     quantity,
 )
 from ebbtide.values.kueue_api import API_VERSION
+from ebbtide.values.paths import Object
 
 CONTROLLER = "kueue.x-k8s.io/provisioning-request"
 QUEUES_LABEL = "ebbtide.dev/queues"
@@ -32,10 +33,8 @@ RETRIES = {"backoffLimitCount": 10, "backoffBaseSeconds": 60, "backoffMaxSeconds
 the last one, Kueue deactivates the workload; with upstream's default of three retries, after seven minutes,
 too soon for scarce hardware."""
 
-Manifest = dict[str, Any]
 
-
-def _object(kind: str, name: str, spec: Mapping[str, Any], **metadata: Any) -> Manifest:
+def _object(kind: str, name: str, spec: Mapping[str, Any], **metadata: Any) -> Object:
     return {
         "apiVersion": API_VERSION,
         "kind": kind,
@@ -44,7 +43,7 @@ def _object(kind: str, name: str, spec: Mapping[str, Any], **metadata: Any) -> M
     }
 
 
-def flavor_object(item: Flavor) -> Manifest:
+def flavor_object(item: Flavor) -> Object:
     """Return the ResourceFlavor of a pool, or of alternative pools. Its labels and tolerations are added to
     admitted pods, so its taints exclude no workload and are only documentation."""
     return _object(
@@ -63,7 +62,7 @@ def flavor_object(item: Flavor) -> Manifest:
 
 def _group(
     flavors: Sequence[tuple[Flavor, Mapping[str, int]]], limits: Mapping[str, Mapping[str, int]] | None = None
-) -> list[Manifest]:
+) -> list[Object]:
     """Return one resource group over flavors, each with the quota of its pools' nodes.
 
     Args:
@@ -103,13 +102,13 @@ def _group(
     ]
 
 
-def cohort_object(cohort: Cohort) -> Manifest:
+def cohort_object(cohort: Cohort) -> Object:
     """Return the Cohort that owns quota."""
-    spec: Manifest = {"parentName": cohort.parent} if cohort.parent else {}
+    spec: Object = {"parentName": cohort.parent} if cohort.parent else {}
     return _object("Cohort", cohort.name, spec | {"resourceGroups": _group(cohort.owned)})
 
 
-def _named(namespaces: Sequence[str]) -> Manifest:
+def _named(namespaces: Sequence[str]) -> Object:
     """Return a selector of namespaces by name."""
     key = "kubernetes.io/metadata.name"
     if len(namespaces) == 1:
@@ -117,12 +116,12 @@ def _named(namespaces: Sequence[str]) -> Manifest:
     return {"matchExpressions": [{"key": key, "operator": "In", "values": list(namespaces)}]}
 
 
-def cluster_queue_object(queue: ClusterQueue) -> Manifest:
+def cluster_queue_object(queue: ClusterQueue) -> Object:
     """Return the ClusterQueue of a team, or of namespaces without one.
 
     Kueue uses the first flavor with free quota, including borrowed quota: flavors are in order of preference.
     """
-    spec: Manifest = {
+    spec: Object = {
         "cohortName": queue.cohort,
         "queueingStrategy": queue.order.strategy,
         "namespaceSelector": _named(queue.namespaces),
@@ -145,15 +144,15 @@ def cluster_queue_object(queue: ClusterQueue) -> Manifest:
     return _object("ClusterQueue", queue.name, spec)
 
 
-def local_queue_object(queue: LocalQueueObject) -> Manifest:
+def local_queue_object(queue: LocalQueueObject) -> Object:
     """Return a LocalQueue, to which workloads of a namespace refer."""
     return _object("LocalQueue", queue.name, {"clusterQueue": queue.cluster_queue}, namespace=queue.namespace)
 
 
-def provisioning_object(check: Check) -> Manifest:
+def provisioning_object(check: Check) -> Object:
     """Return the ProvisioningRequestConfig of a check. Pod sets with the same node requirements are merged,
     since GKE accepts only one per request (GKE docs, provisioningrequest, 2026-04)."""
-    spec: Manifest = {
+    spec: Object = {
         "provisioningClassName": check.provisioning_class,
         "podSetMergePolicy": "IdenticalWorkloadSchedulingRequirements",
         "retryStrategy": dict(RETRIES),
@@ -169,7 +168,7 @@ def provisioning_object(check: Check) -> Manifest:
     return _object("ProvisioningRequestConfig", check.name, spec)
 
 
-def check_object(check: Check) -> Manifest:
+def check_object(check: Check) -> Object:
     """Return the AdmissionCheck."""
     parameters = {
         "apiGroup": API_VERSION.partition("/")[0],
@@ -179,7 +178,7 @@ def check_object(check: Check) -> Manifest:
     return _object("AdmissionCheck", check.name, {"controllerName": CONTROLLER, "parameters": parameters})
 
 
-def priority_objects() -> Iterator[Manifest]:
+def priority_objects() -> Iterator[Object]:
     """Return the WorkloadPriorityClasses, the same on every cluster."""
     for name, (value, description) in PRIORITIES.items():
         yield {
@@ -191,7 +190,7 @@ def priority_objects() -> Iterator[Manifest]:
         }
 
 
-def layers(queueing: Queueing) -> tuple[tuple[Manifest, ...], ...]:
+def layers(queueing: Queueing) -> tuple[tuple[Object, ...], ...]:
     """Return all objects, in layers: each depends only on previous layers, and is deleted before them."""
     return (
         (
@@ -216,7 +215,7 @@ _STEP = 10
 _ANY_OTHER = 1
 
 
-def compute_class(queue: Queue, consolidation: GkeConsolidation) -> Manifest:
+def compute_class(queue: Queue, consolidation: GkeConsolidation) -> Object:
     """Return the ComputeClass of a queue with fallback: a rule for each pool, since the pools of one rule
     have no order. It creates no other pools and moves no workloads; while no pool has capacity, workloads
     wait (GKE docs, about-custom-compute-classes and reference/crds/computeclass, 2026)."""
@@ -260,7 +259,7 @@ def with_names(priorities: str, cloud_names: Mapping[str, str]) -> str:
     return re.sub(r"(?<=\^aks-)[^-]+(?=-)", lambda pool: cloud_names.get(pool[0], pool[0]), priorities)
 
 
-def expander_map(cluster: Cluster) -> Manifest:
+def expander_map(cluster: Cluster) -> Object:
     """Return the ConfigMap by which AKS's autoscaler prefers pools (azure-aks-docs,
     cluster-autoscaler-overview, 2026-08)."""
     return {
@@ -271,7 +270,7 @@ def expander_map(cluster: Cluster) -> Manifest:
     }
 
 
-def fallback_objects(cluster: Cluster) -> tuple[Manifest, ...]:
+def fallback_objects(cluster: Cluster) -> tuple[Object, ...]:
     """Return the objects of all fallback orders: on GKE a ComputeClass for each queue with fallback, on AKS
     one ConfigMap."""
     queues = cluster.fallback_queues

@@ -1,7 +1,7 @@
 """The admission policy that keeps workloads without a queue name off the queues' pools."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from ebbtide.declaration.catalog.accelerators import resource_name
 from ebbtide.declaration.catalog.clouds import COMPUTE_CLASS
@@ -9,6 +9,7 @@ from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.pool import Pool, Taint
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.placement.profile import QUEUE_LABEL
+from ebbtide.values.paths import Object
 
 NAME = "ebbtide-queue-required"
 """Name of the policy and its binding."""
@@ -16,7 +17,6 @@ NAME = "ebbtide-queue-required"
 QUEUE_REQUIRED_LABEL = "ebbtide.dev/queue-required"
 """Label of the namespaces that the policy applies to."""
 
-Manifest = dict[str, Any]
 Rule = tuple[str, str, tuple[str, ...]]
 """API group, version and resources."""
 
@@ -125,7 +125,7 @@ POD_VARIABLES: Final[Mapping[str, str]] = {
 """Variables of a pod, or of the pods of a workload's template."""
 
 
-def named(expressions: Mapping[str, str]) -> list[Manifest]:
+def named(expressions: Mapping[str, str]) -> list[Object]:
     """Return CEL expressions as the list of a policy."""
     return [{"name": name, "expression": expression} for name, expression in expressions.items()]
 
@@ -144,7 +144,7 @@ def _variables(pools: Sequence[ResolvedPool]) -> dict[str, str]:
     }
 
 
-def _validations(pools: Sequence[Pool]) -> list[Manifest]:
+def _validations(pools: Sequence[Pool]) -> list[Object]:
     names = ", ".join(pool.name for pool in pools)
     no_queue = (
         f"names no queue, but could run on nodes of {names}, which queues share: set the label "
@@ -177,7 +177,7 @@ def _is_admitted_with_owner() -> str:
     )
 
 
-def policy(cluster: Cluster) -> Manifest:
+def policy(cluster: Cluster) -> Object:
     """Return the ValidatingAdmissionPolicy of a complete declaration with queues.
 
     Workloads that could be scheduled on a queue's pool need a queue name; others are not affected, such as an
@@ -201,8 +201,8 @@ def assembled(
     rules: Iterable[Rule],
     conditions: Mapping[str, str],
     variables: Mapping[str, str],
-    validations: list[Manifest],
-) -> Manifest:
+    validations: list[Object],
+) -> Object:
     """Return a policy on the creation and changes of resources; those that are older than the policy can
     still be finished and removed."""
     labels = "(has({0}.metadata.labels) ? {0}.metadata.labels : {{}})"
@@ -234,7 +234,7 @@ def assembled(
     }
 
 
-def binding(name: str, label: str) -> Manifest:
+def binding(name: str, label: str) -> Object:
     """Return the binding of a policy to the namespaces with a label."""
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -248,7 +248,7 @@ def binding(name: str, label: str) -> Manifest:
     }
 
 
-def layers(cluster: Cluster) -> tuple[tuple[Manifest, ...], ...]:
+def layers(cluster: Cluster) -> tuple[tuple[Object, ...], ...]:
     """Return the policy, then its binding; empty if no namespace requires a queue."""
     if not any(cluster.requires_queue(team) for team in cluster.teams):
         return ()

@@ -7,6 +7,8 @@ from functools import lru_cache, reduce
 from typing import Any, Final, cast
 
 Key = str | int
+Object = dict[str, Any]
+"""An object as in JSON, such as one of Kubernetes."""
 
 _PLAIN: Final = re.compile(r"[A-Za-z_$][\w$-]*")
 _WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")

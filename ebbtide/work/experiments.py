@@ -13,8 +13,9 @@ from difflib import get_close_matches
 from typing import Any, Final, Literal, assert_never
 
 from ebbtide.placement import Profile
+from ebbtide.values.paths import Object
 from ebbtide.work.errors import Problems
-from ebbtide.work.jobs import CONTAINER, Manifest, manifest, placed
+from ebbtide.work.jobs import CONTAINER, manifest, placed
 from ebbtide.work.tasks import Sidecar, Task, with_fields
 
 Distribution = Literal["uniform", "logUniform", "normal", "logNormal"]
@@ -214,7 +215,7 @@ class ExperimentTask(Task):
     sidecars: tuple[Sidecar, ...] = (COLLECTOR,)
 
 
-def experiment_of(profile: Profile, parameters: Mapping[str, Space], task: ExperimentTask) -> Manifest:
+def experiment_of(profile: Profile, parameters: Mapping[str, Space], task: ExperimentTask) -> Object:
     """Return the manifest of an Experiment (kubeflow.org/v1beta1), whose trials run on a pool or in a queue
     like Jobs.
 
@@ -255,7 +256,7 @@ def experiment_of(profile: Profile, parameters: Mapping[str, Space], task: Exper
         "write to volume (--volume).",
     )
     placement = placed(profile, task, problems, name_length=NAME_LENGTH)
-    metadata: Manifest = {
+    metadata: Object = {
         "name": task.name,
         **({"namespace": placement.namespace} if placement.namespace else {}),
     }
@@ -265,7 +266,7 @@ def experiment_of(profile: Profile, parameters: Mapping[str, Space], task: Exper
         "goal": task.objective_goal,
         "additionalMetricNames": list(task.additional_metric_names),
     }
-    spec: Manifest = {
+    spec: Object = {
         "objective": {key: value for key, value in objective.items() if value not in (None, [])},
         "algorithm": {
             "algorithmName": task.algorithm_name,
@@ -301,7 +302,7 @@ def _in_shell(task: Task) -> Task:
     return replace(task, command=["sh", "-c", shlex.join([*task.command, *task.args])], args=())
 
 
-def _trial(job: Manifest) -> Manifest:
+def _trial(job: Object) -> Object:
     """Return a Job as a trial template, without its name and namespace, which Katib sets."""
     metadata = {key: value for key, value in job["metadata"].items() if key not in ("name", "namespace")}
     return {key: value for key, value in {**job, "metadata": metadata}.items() if value}

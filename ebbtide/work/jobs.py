@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ebbtide.placement import Profile
+from ebbtide.values.paths import Object
 from ebbtide.work.arguments import LABEL_LENGTH
 from ebbtide.work.errors import Problems, WorkloadError
 from ebbtide.work.placement import Placement, check_capacity, place
@@ -19,12 +20,11 @@ from ebbtide.work.secrets import (
 from ebbtide.work.tasks import Task, check, check_free, memory_mounts, memory_volumes, with_fields
 from ebbtide.work.volumes import OUTPUTS, pod_volumes
 
-Manifest = dict[str, Any]
 CONTAINER = "work"
 """The container's name."""
 
 
-def job_of(profile: Profile, task: Task) -> Manifest:
+def job_of(profile: Profile, task: Task) -> Object:
     """Return the manifest of a Job on a pool or in a queue.
 
     A pod that a disruption ended (preemption, eviction, a drained node) is replaced without using a retry; an
@@ -82,14 +82,14 @@ def placed(
     return placement
 
 
-def manifest(task: Task, placement: Placement, *, fail: str, **spec: Any) -> Manifest:
+def manifest(task: Task, placement: Placement, *, fail: str, **spec: Any) -> Object:
     """Return a Job for a validated task.
 
     Args:
         fail: the failure policy's action for exit codes in `fail_on`.
         **spec: further fields of the Job's spec.
     """
-    metadata: Manifest = {"name": task.name}
+    metadata: Object = {"name": task.name}
     for key, value in (
         ("namespace", placement.namespace),
         ("labels", placement.labels),
@@ -115,7 +115,7 @@ def manifest(task: Task, placement: Placement, *, fail: str, **spec: Any) -> Man
     }
 
 
-def _rules(task: Task, fail: str) -> list[Manifest]:
+def _rules(task: Task, fail: str) -> list[Object]:
     """Return the rules of the pod failure policy; the first that matches applies."""
     ignored = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     if not task.fail_on:
@@ -124,7 +124,7 @@ def _rules(task: Task, fail: str) -> list[Manifest]:
     return [{"action": fail, "onExitCodes": codes}, ignored]
 
 
-def _pod(task: Task, placement: Placement) -> Manifest:
+def _pod(task: Task, placement: Placement) -> Object:
     # The time limit is the pod's, not the Job's, which would include the wait for a node.
     limit = task.max_run_seconds
     direct = placement.gpu_direct
@@ -137,7 +137,7 @@ def _pod(task: Task, placement: Placement) -> Manifest:
     pull = image_pull_references(task.image_pull_secrets)
     # Cloud identities need no token of the Kubernetes API: GKE has its metadata server, and on AKS a webhook
     # mounts a separate token (Azure/azure-workload-identity, pkg/webhook/webhook.go, 2026).
-    account: Manifest = (
+    account: Object = (
         {"serviceAccountName": placement.service_account}
         if placement.service_account
         else {"automountServiceAccountToken": False}
@@ -155,7 +155,7 @@ def _pod(task: Task, placement: Placement) -> Manifest:
     }
 
 
-def _container(task: Task, placement: Placement) -> Manifest:
+def _container(task: Task, placement: Placement) -> Object:
     requests = {"cpu": task.cpu, "memory": task.memory}
     limits = {"memory": task.memory}
     if placement.accelerator:
@@ -167,7 +167,7 @@ def _container(task: Task, placement: Placement) -> Manifest:
     mounts = [mount.manifest() for mount in placement.mounts]
     direct = placement.gpu_direct
     outputs = [{"name": OUTPUTS, "value": task.outputs}] if task.outputs else []
-    parts: Manifest = {
+    parts: Object = {
         "command": list(task.command),
         "args": list(task.args),
         "env": [
@@ -229,7 +229,7 @@ _SERVICE_NAME: Final = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
 _RANKS: Final = ("RANK", "NODE_RANK", "PET_NODE_RANK")
 
 
-def job_over_nodes_of(profile: Profile, nodes: int, task: Task) -> tuple[Manifest, Manifest]:
+def job_over_nodes_of(profile: Profile, nodes: int, task: Task) -> tuple[Object, Object]:
     """Return the manifests of an Indexed Job whose pods work together, and of its headless Service.
 
     It is no JobSet: that needs a controller, which comes with Kubeflow Trainer; if Trainer is installed, a
@@ -295,10 +295,10 @@ def _variables(task: Task, nodes: int) -> dict[str, str]:
     return {**shared, "WORLD_SIZE": str(nodes), **torchrun}
 
 
-def _connected(job: Manifest, service: str) -> Manifest:
+def _connected(job: Object, service: str) -> Object:
     """Set a Job's subdomain and the pods' rank variables."""
-    template: Manifest = job["spec"]["template"]
-    pod: Manifest = template["spec"]
+    template: Object = job["spec"]["template"]
+    pod: Object = template["spec"]
     ranks = [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": _RANK}}} for name in _RANKS]
     (container,) = pod["containers"]
     container = {**container, "env": [*ranks, *container["env"]]}
@@ -306,7 +306,7 @@ def _connected(job: Manifest, service: str) -> Manifest:
     return {**job, "spec": {**job["spec"], "template": connected}}
 
 
-def _service(name: str, namespace: str) -> Manifest:
+def _service(name: str, namespace: str) -> Object:
     """Return a headless Service: a DNS record for each pod, even before the pod is ready."""
     return {
         "apiVersion": "v1",

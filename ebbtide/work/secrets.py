@@ -12,8 +12,9 @@ from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Final
 
+from ebbtide.values.paths import Object
 from ebbtide.work.arguments import is_data_key, is_subdomain, is_variable
 from ebbtide.work.errors import Problems
 
@@ -75,8 +76,6 @@ def _matches(path: str, pattern: str) -> bool:
     parts = PurePosixPath(path.lower()).parts
     return fnmatchcase("/".join(parts[-pattern.count("/") - 1 :]), pattern)
 
-
-Manifest = dict[str, Any]
 
 _SECRET_NAMES: Final = re.compile(
     r"(?:.*_)?(?:API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|SECRET|PASSWORD|PASSWD|CREDENTIALS?)",
@@ -166,7 +165,7 @@ def check_image_pull_secrets(names: Sequence[str], problems: Problems) -> None:
         )
 
 
-def image_pull_references(names: Sequence[str]) -> list[Manifest]:
+def image_pull_references(names: Sequence[str]) -> list[Object]:
     """Return a pod's references to its image pull Secrets."""
     return [{"name": name} for name in names]
 
@@ -177,7 +176,7 @@ def key_reference(reference: str) -> tuple[str, str]:
     return secret, key
 
 
-def secret_variables(secret_env: Mapping[str, str]) -> list[Manifest]:
+def secret_variables(secret_env: Mapping[str, str]) -> list[Object]:
     """Return a container's environment variables from keys of Secrets."""
     references = {name: key_reference(reference) for name, reference in secret_env.items()}
     return [
@@ -186,14 +185,14 @@ def secret_variables(secret_env: Mapping[str, str]) -> list[Manifest]:
     ]
 
 
-def secret_volumes(secrets: Mapping[str, str]) -> list[Manifest]:
+def secret_volumes(secrets: Mapping[str, str]) -> list[Object]:
     """Return a pod's volumes, one for each Secret."""
     return [
         {"name": _volume(index), "secret": {"secretName": secret}} for index, secret in enumerate(secrets)
     ]
 
 
-def secret_mounts(secrets: Mapping[str, str]) -> list[Manifest]:
+def secret_mounts(secrets: Mapping[str, str]) -> list[Object]:
     """Return a container's mounts, one for each Secret."""
     return [
         {"name": _volume(index), "mountPath": path, "readOnly": True}

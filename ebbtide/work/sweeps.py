@@ -9,9 +9,10 @@ from itertools import product
 from typing import Final
 
 from ebbtide.placement import Profile
+from ebbtide.values.paths import Object
 from ebbtide.work.arguments import LABEL_LENGTH
 from ebbtide.work.errors import Problems
-from ebbtide.work.jobs import Manifest, manifest, placed
+from ebbtide.work.jobs import manifest, placed
 from ebbtide.work.tasks import Task, check_free, with_fields
 from ebbtide.work.volumes import by_index
 
@@ -56,7 +57,7 @@ class SweepTask(Task):
     """Number of failed indexes that is tolerated before the Job fails. Default: no limit."""
 
 
-def sweep_of(profile: Profile, grid: Grid, task: SweepTask) -> Manifest:
+def sweep_of(profile: Profile, grid: Grid, task: SweepTask) -> Object:
     """Return the manifest of an Indexed Job that runs a task once for each point of a grid.
 
     Each index has its own retries, and a disruption uses none; an exit code in `fail_on` fails only its

@@ -5,8 +5,9 @@ from dataclasses import MISSING, dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar, overload
 
+from ebbtide.values.paths import Object
 from ebbtide.work.arguments import LABEL_LENGTH, is_label, is_subdomain, memory_bytes, millicores, seconds
 from ebbtide.work.errors import Problems
 from ebbtide.work.secrets import check_env, check_image_pull_secrets, check_secrets, check_text
@@ -307,13 +308,8 @@ def check_free(task: Task, names: Iterable[str], owner: str, problems: Problems)
             )
 
 
-if TYPE_CHECKING:
-    pass
-
 SHARED_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108 - a mount point, not a file
 SHARED_MEMORY_VOLUME: Final = "shared-memory"
-
-Manifest = dict[str, Any]
 
 
 def check_shared_memory(task: "Task", problems: Problems) -> None:
@@ -342,12 +338,12 @@ def check_shared_memory(task: "Task", problems: Problems) -> None:
         )
 
 
-def memory_volumes(task: "Task") -> list[Manifest]:
+def memory_volumes(task: "Task") -> list[Object]:
     """Return a pod's volumes for its shared memory."""
     volume = {"medium": "Memory", "sizeLimit": task.shared_memory}
     return [{"name": SHARED_MEMORY_VOLUME, "emptyDir": volume}] if task.shared_memory else []
 
 
-def memory_mounts(task: "Task") -> list[Manifest]:
+def memory_mounts(task: "Task") -> list[Object]:
     """Return the container's mounts for its shared memory."""
     return [{"name": SHARED_MEMORY_VOLUME, "mountPath": SHARED_MEMORY_PATH}] if task.shared_memory else []

@@ -12,6 +12,7 @@ from typing import Any, Final, TypedDict, Unpack
 
 from ebbtide.placement import Profile
 from ebbtide.text import install_command
+from ebbtide.values.paths import Object
 from ebbtide.work.errors import Problems, WorkloadError
 from ebbtide.work.placement import Placement, check_capacity, place
 from ebbtide.work.secrets import (
@@ -23,8 +24,6 @@ from ebbtide.work.secrets import (
     secret_volumes,
 )
 from ebbtide.work.tasks import Task, memory_mounts, memory_volumes
-
-Manifest = dict[str, Any]
 
 MANAGER: Final = "ebbtide.dev/placement"
 """Manager of the patch; a TrainJob has a patch for each manager."""
@@ -86,8 +85,8 @@ class TrainPlacement:
     namespace: str
     labels: dict[str, str]
     annotations: dict[str, str]
-    env: list[Manifest]
-    pods: dict[str, Manifest]
+    env: list[Object]
+    pods: dict[str, Object]
     variables: dict[str, str] = field(default_factory=dict[str, str])
 
     def options(self) -> list[Any]:
@@ -136,9 +135,9 @@ class TrainPlacement:
             builders.append(options.RuntimePatch(training_runtime_spec=runtime))
         return builders
 
-    def manifest(self) -> Manifest:
+    def manifest(self) -> Object:
         """Return the parts of a TrainJob with its placement, to merge into its manifest."""
-        metadata: Manifest = {
+        metadata: Object = {
             name: part
             for name, part in (
                 ("namespace", self.namespace),
@@ -147,13 +146,13 @@ class TrainPlacement:
             )
             if part
         }
-        trainer: Manifest = {"numNodes": self.nodes}
+        trainer: Object = {"numNodes": self.nodes}
         if self.env or self.variables:
             variables = [{"name": name, "value": value} for name, value in self.variables.items()]
             trainer["env"] = [*variables, *self.env]
         if self.resources:
             trainer["resourcesPerNode"] = {"requests": self.resources, "limits": self.resources}
-        spec: Manifest = {"trainer": trainer}
+        spec: Object = {"trainer": trainer}
         if self.pods:
             spec["runtimePatches"] = [_patch(self.pods)]
         return {"metadata": metadata, "spec": spec}
@@ -244,7 +243,7 @@ def _as_option(pod: dict[str, Any], options: Any) -> Any:
     return options.PodSpecPatch(**{**fields, "containers": containers or None})
 
 
-def _patch(pods: dict[str, Manifest]) -> Manifest:
+def _patch(pods: dict[str, Object]) -> Object:
     jobs = [{"name": name, "template": {"spec": {"template": pod}}} for name, pod in pods.items()]
     return {
         "manager": MANAGER,

@@ -7,10 +7,9 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from ebbtide.placement import Profile, TeamProfile
+from ebbtide.values.paths import Object
 from ebbtide.work.errors import Problems, WorkloadError
 from ebbtide.work.tasks import Task
-
-Manifest = dict[str, Any]
 
 OUTPUTS: Final = "EBBTIDE_OUTPUTS"
 """Environment variable with the path of the outputs in the container."""
@@ -49,11 +48,11 @@ class Mount:
     folder: str = ""
     read_only: bool = False
 
-    def volume(self) -> Manifest:
+    def volume(self) -> Object:
         """Return the pod's volume."""
         return {"name": self.name, **self.source}
 
-    def manifest(self) -> Manifest:
+    def manifest(self) -> Object:
         """Return the container's volume mount."""
         key = "subPathExpr" if "$(" in self.folder else "subPath"
         return {
@@ -91,18 +90,18 @@ def mounts_of(profile: Profile, task: Task, namespace: str, problems: Problems) 
     return tuple(mounts)
 
 
-def _shared_name(mounts: Iterable[Mount], source: Manifest, name: str) -> str:
+def _shared_name(mounts: Iterable[Mount], source: Object, name: str) -> str:
     """Return the name of a volume: that of an earlier mount of the same claim, which the kubelet mounts once
     for each pod."""
     return next((mount.name for mount in mounts if mount.source == source), name)
 
 
-def claim(name: str) -> Manifest:
+def claim(name: str) -> Object:
     """Return the source of a volume that is a claim."""
     return {"persistentVolumeClaim": {"claimName": name}}
 
 
-def _storage(profile: Profile, task: Task, team: TeamProfile | None) -> Manifest:
+def _storage(profile: Profile, task: Task, team: TeamProfile | None) -> Object:
     """Return the source of the volume for outputs; empty without one.
 
     A bucket without a claim is mounted inline on GKE only: on AKS, the driver is installed for claims.
@@ -115,7 +114,7 @@ def _storage(profile: Profile, task: Task, team: TeamProfile | None) -> Manifest
     return {}
 
 
-def _bucket(profile: Profile, team: TeamProfile | None, address: str) -> tuple[Manifest, str]:
+def _bucket(profile: Profile, team: TeamProfile | None, address: str) -> tuple[Object, str]:
     """Return the source of the volume for an address, and the folder in it.
 
     On AKS, members may not mount inline: with some attributes, the driver does so with the identity of the
@@ -176,12 +175,12 @@ def by_index(mounts: Iterable[Mount], variable: str) -> tuple[Mount, ...]:
     )
 
 
-def pod_volumes(mounts: Iterable[Mount]) -> list[Manifest]:
+def pod_volumes(mounts: Iterable[Mount]) -> list[Object]:
     """Return the pod's volumes, each once."""
     return list({mount.name: mount.volume() for mount in mounts}.values())
 
 
-def move_outputs(container: Manifest, name: str, new_name: str) -> None:
+def move_outputs(container: Object, name: str, new_name: str) -> None:
     """Change the folder of a container's outputs to that of another Job."""
     old, new = outputs_folder(name), outputs_folder(new_name)
     for mount in container.get("volumeMounts") or ():

@@ -1,16 +1,16 @@
 """Cases on which Kueue in virtual time is compared with the real controller."""
 
 from kueue_grid import Case, jobs
-from kueue_jobs import RECLAIM, Manifest, provisioning, queue
+from kueue_jobs import RECLAIM, Object, provisioning, queue
 
 FLAVORS = ("spot", "on-demand")
 
 
-def _cohort(prefix: str, names: str, **spec: object) -> list[Manifest]:
+def _cohort(prefix: str, names: str, **spec: object) -> list[Object]:
     return [item for name in names for item in queue(f"{prefix}{name}", {"spot": 3}, f"{prefix}all", **spec)]
 
 
-def _held(prefix: str) -> dict[int, Manifest]:
+def _held(prefix: str) -> dict[int, Object]:
     cluster_queue, _ = queue(f"{prefix}a", {"spot": 4})
     policies = {20: "Hold", 35: "None", 60: "HoldAndDrain", 70: "None"}
     return {

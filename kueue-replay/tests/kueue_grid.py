@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 from msgspec.structs import replace
 
-from kueue_jobs import NAMESPACE, Job, Manifest
+from kueue_jobs import NAMESPACE, Job, Object
 from kueue_replay.kueue import (
     Apply,
     Check,
@@ -47,11 +47,11 @@ class Case:
         changes: returns the objects that change, by slot.
     """
 
-    objects: Callable[[str], list[Manifest]]
+    objects: Callable[[str], list[Object]]
     jobs: Sequence[Job]
     ready: Callable[[int, int], int | None] = lambda _job, _attempt: 0
     provisioned: Callable[[int, int], bool] = lambda _job, _attempt: True
-    changes: Callable[[str], Mapping[int, Manifest]] = lambda _: {}
+    changes: Callable[[str], Mapping[int, Object]] = lambda _: {}
 
 
 def jobs(
@@ -221,7 +221,7 @@ def in_virtual_time(
     program: Path,
     case: Case,
     configuration: Mapping[str, Any],
-    shared: Iterable[Manifest] = (),
+    shared: Iterable[Object] = (),
     extensions: Iterable[float] = (),
 ) -> list[Row]:
     """Run a case in virtual time.

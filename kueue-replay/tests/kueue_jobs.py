@@ -10,15 +10,15 @@ from msgspec.structs import replace
 
 from ebbtide.values import kueue_api
 from ebbtide.values.kueue_api import API_VERSION
+from ebbtide.values.paths import Object
 from kueue_replay.kueue import Action, Event, Finish, Kueue, PodSet, PodsReady, Submit
 
-Manifest = dict[str, Any]
 NAMESPACE = "default"
-CONFIGURATION: Manifest = {**kueue_api.CONFIGURATION, "fairSharing": None}
+CONFIGURATION: Object = {**kueue_api.CONFIGURATION, "fairSharing": None}
 RECLAIM = {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
 
 
-def _object(kind: str, name: str, spec: Mapping[str, Any], **metadata: Any) -> Manifest:
+def _object(kind: str, name: str, spec: Mapping[str, Any], **metadata: Any) -> Object:
     return {
         "apiVersion": API_VERSION,
         "kind": kind,
@@ -27,26 +27,26 @@ def _object(kind: str, name: str, spec: Mapping[str, Any], **metadata: Any) -> M
     }
 
 
-def queue(name: str, quotas: Mapping[str, int], cohort: str = "", **spec: Any) -> list[Manifest]:
+def queue(name: str, quotas: Mapping[str, int], cohort: str = "", **spec: Any) -> list[Object]:
     """Return a ClusterQueue with a quota by flavor, and a LocalQueue of the same name."""
     flavors = [
         {"name": flavor, "resources": [{"name": "cpu", "nominalQuota": str(quota)}]}
         for flavor, quota in quotas.items()
     ]
     group = {"coveredResources": ["cpu"], "flavors": flavors}
-    cluster_queue: Manifest = {"namespaceSelector": {}, "resourceGroups": [group], **spec}
+    cluster_queue: Object = {"namespaceSelector": {}, "resourceGroups": [group], **spec}
     if cohort:
         cluster_queue["cohortName"] = cohort
     local = _object("LocalQueue", name, {"clusterQueue": name}, namespace=NAMESPACE)
     return [_object("ClusterQueue", name, cluster_queue), local]
 
 
-def flavors(*names: str) -> list[Manifest]:
+def flavors(*names: str) -> list[Object]:
     """Return ResourceFlavors."""
     return [_object("ResourceFlavor", name, {}) for name in names]
 
 
-def provisioning(name: str, limit: int) -> list[Manifest]:
+def provisioning(name: str, limit: int) -> list[Object]:
     """Return an AdmissionCheck with ProvisioningRequests, which are retried after one second, then two."""
     retries = {"backoffLimitCount": limit, "backoffBaseSeconds": 1, "backoffMaxSeconds": 60}
     config = {"provisioningClassName": "queued-provisioning.gke.io", "retryStrategy": retries}
@@ -124,7 +124,7 @@ class Played:
 
 def play(
     program: Path,
-    objects: Iterable[Manifest],
+    objects: Iterable[Object],
     jobs: Sequence[Job],
     *actions: Action,
     configuration: Mapping[str, Any] | None = None,

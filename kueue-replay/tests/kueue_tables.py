@@ -12,7 +12,7 @@ from ebbtide_rehearsal.tools.build import find_go, module_directory
 from ebbtide_rehearsal.tools.download import pins
 from ebbtide_rehearsal.tools.items import BUILD_FLAGS, Tool
 from ebbtide_rehearsal.tools.table import all_items
-from kueue_jobs import Manifest
+from kueue_jobs import Object
 from kueue_replay.kueue import PROGRAM, Flavors
 
 _PACKAGES: Final = ("scheduler", "scheduler/preemption")
@@ -45,29 +45,29 @@ class Case:
             incoming Workload with an assignment in place of waiting ones, and want no reservations.
     """
 
-    content: Manifest
+    content: Object
 
     @property
     def name(self) -> str:
         """The table and the name of the case."""
         return f"{self.content['table']}: {self.content['name']}"
 
-    def items(self, *fields: str) -> list[Manifest]:
+    def items(self, *fields: str) -> list[Object]:
         """Return the objects of some fields."""
         return [item for field in fields for item in self.content.get(field) or ()]
 
     @property
-    def queues(self) -> list[Manifest]:
+    def queues(self) -> list[Object]:
         """ClusterQueues."""
         return self.items("clusterQueues", "additionalClusterQueues")
 
     @property
-    def running(self) -> list[Manifest]:
+    def running(self) -> list[Object]:
         """Workloads with quota."""
         return [item for item in self.items("workloads", "admitted") if flavors(item)]
 
     @property
-    def waiting(self) -> list[Manifest]:
+    def waiting(self) -> list[Object]:
         """Workloads without quota."""
         return [item for item in self.items("workloads", "admitted") if not flavors(item)]
 
@@ -118,7 +118,7 @@ class Case:
             victims: Mapping[str, object] = self.content["wantPreempted"] or {}
             return Outcome({}, dict(victim.rsplit(":", 1) for victim in victims))
         running = {key(item) for item in self.running}
-        assignments: Mapping[str, Manifest] = self.content.get("wantAssignments") or {}
+        assignments: Mapping[str, Object] = self.content.get("wantAssignments") or {}
         preempted = ((key(item), condition(item, "Preempted")) for item in self.items("wantWorkloads"))
         return Outcome(
             {job: _flavors(item) for job, item in assignments.items() if job not in running},
@@ -126,27 +126,27 @@ class Case:
         )
 
 
-def key(workload: Manifest) -> str:
+def key(workload: Object) -> str:
     """Return namespace and name of a Workload."""
     return f"{workload['metadata'].get('namespace', '')}/{workload['metadata']['name']}"
 
 
-def flavors(workload: Manifest) -> Flavors:
+def flavors(workload: Object) -> Flavors:
     """Return the flavors of a Workload; none if it has no quota."""
     return _flavors(workload["status"].get("admission") or {"podSetAssignments": ()})
 
 
-def _flavors(admission: Manifest) -> Flavors:
+def _flavors(admission: Object) -> Flavors:
     return {item["name"]: item["flavors"] for item in admission["podSetAssignments"]}
 
 
-def _repeated(queue: Manifest) -> bool:
+def _repeated(queue: Object) -> bool:
     groups = queue.get("resourceGroups") or ()
     resources = [name for group in groups for name in group.get("coveredResources", ())]
     return len({*resources}) < len(resources)
 
 
-def _unset(preemption: Manifest) -> bool:
+def _unset(preemption: Object) -> bool:
     return "withinClusterQueue" in preemption and "reclaimWithinCohort" not in preemption
 
 

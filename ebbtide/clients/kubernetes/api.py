@@ -4,13 +4,11 @@ import time
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from types import ModuleType
-from typing import Any, Final, Self, TypeAlias, cast
+from typing import Any, Final, Self, cast
 
 from ebbtide.clients.kubernetes.official import ApiError, MissingClientError
 from ebbtide.values import clock
-
-Object: TypeAlias = dict[str, Any]
-"""A Kubernetes object as JSON."""
+from ebbtide.values.paths import Object
 
 JSON: Final = "application/json"
 APPLY: Final = "application/apply-patch+yaml"  # JSON is YAML

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
+from ebbtide.values.paths import Object
+
 
 def part(raw: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
     """Return a nested object; empty if missing or null."""
@@ -25,8 +27,6 @@ def words(raw: Mapping[str, Any], *path: str) -> Sequence[str]:
     """Return a nested list of strings; empty if missing or null."""
     return [str(word) for word in parts(raw, *path)]
 
-
-Object = dict[str, Any]
 
 _COMBINED: Final = "(combined from similar events): "
 """Prefix of the message of an event that stands for all after the tenth similar one (client-go 0.36,

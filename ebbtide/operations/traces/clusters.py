@@ -1,7 +1,7 @@
 """Clusters as the replay of jobs with Kueue reads them: JSON, from a recorded program or a profile."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 import yaml
 
@@ -15,9 +15,6 @@ from ebbtide.errors import EbbtideError
 from ebbtide.placement.profile import PoolProfile, Profile
 from ebbtide.placement.profile_sources import is_profile_text
 from ebbtide.values.kueue_api import TYPES
-
-if TYPE_CHECKING:
-    pass
 
 _NAMESPACE: Final = "kubernetes:core/v1:Namespace"
 _CHART: Final = "kubernetes:helm.sh/v4:Chart"

@@ -15,7 +15,7 @@ from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.values.kueue_api import API_VERSION
 from ebbtide_rehearsal.tools.find import ensure
 from ebbtide_rehearsal.tools.progress import narration
-from kueue_jobs import CONFIGURATION, Manifest
+from kueue_jobs import CONFIGURATION, Object
 from kueue_replay.kueue import PROGRAM, Action, Apply, Event, Kueue, PodSet, Submit
 from kueue_tables import Case, Outcome, flavors, key, read
 
@@ -119,11 +119,11 @@ def decided(program: Path, case: Case) -> Outcome:
     )
 
 
-def _object(kind: str, item: Manifest, spec: Manifest, **metadata: str) -> Manifest:
+def _object(kind: str, item: Object, spec: Object, **metadata: str) -> Object:
     return {"apiVersion": API_VERSION, "kind": kind, "metadata": item["metadata"] | metadata, "spec": spec}
 
 
-def _flavors(case: Case) -> Iterator[Manifest]:
+def _flavors(case: Case) -> Iterator[Object]:
     """Return flavors that a job can select: the others of their resource groups have the label, too."""
     groups = [group for queue in case.queues for group in queue["spec"].get("resourceGroups") or ()]
     together = [{flavor["name"] for flavor in group["flavors"]} for group in groups]
@@ -138,7 +138,7 @@ def _selector(names: Iterable[str]) -> dict[str, str]:
     return {f"flavor-{name}": "true" for name in names}
 
 
-def _groups(queue: Manifest, quota: str = "") -> Iterator[Manifest]:
+def _groups(queue: Object, quota: str = "") -> Iterator[Object]:
     """Return resource groups, with another quota if given; those without resources have no quota of CPUs."""
     for group in queue.get("resourceGroups") or [{"flavors": [{"name": "default"}]}]:
         names = group.get("coveredResources") or ["cpu", "memory"]
@@ -151,13 +151,13 @@ def _groups(queue: Manifest, quota: str = "") -> Iterator[Manifest]:
         )
 
 
-def _plenty(queue: Manifest) -> Manifest:
+def _plenty(queue: Object) -> Object:
     """Return a queue with plenty of quota, in no cohort."""
     strategy, groups = queue["queueingStrategy"], [*_groups(queue, "1P")]
     return {"namespaceSelector": {}, "queueingStrategy": strategy, "resourceGroups": groups}
 
 
-def _gated(queue: Manifest) -> Manifest:
+def _gated(queue: Object) -> Object:
     """Return a queue that is not active without the flavor `GATE`."""
     flavor = {"name": GATE, "resources": [{"name": "example.com/gate", "nominalQuota": "0"}]}
     gate = {"coveredResources": ["example.com/gate"], "flavors": [flavor]}
@@ -189,26 +189,26 @@ def _waiting(case: Case) -> Iterator[Submit]:
         yield _submit(item, f"{PRESENT}/{case.content['targetCQ']}", pod_sets)
 
 
-def _submit(item: Manifest, queue: str, pod_sets: list[PodSet]) -> Submit:
+def _submit(item: Object, queue: str, pod_sets: list[PodSet]) -> Submit:
     return Submit(_created(item), key(item), queue, pod_sets, item["spec"].get("priority", 0))
 
 
-def _pod_set(pods: Manifest) -> PodSet:
+def _pod_set(pods: Object) -> PodSet:
     spec = pods["template"]["spec"]
     requests = spec["containers"][0]["resources"].get("requests", {})
     selector, tolerations = spec.get("nodeSelector", {}), spec.get("tolerations", ())
     return PodSet(pods["name"], pods["count"], requests, selector, tolerations)
 
 
-def _uid(item: Manifest) -> str:
+def _uid(item: Object) -> str:
     return item["metadata"].get("uid") or item["metadata"]["name"]
 
 
-def _created(item: Manifest) -> float:
+def _created(item: Object) -> float:
     return _seconds(item["metadata"].get("creationTimestamp"))
 
 
-def _reserved_at(item: Manifest) -> float:
+def _reserved_at(item: Object) -> float:
     return _seconds(condition(item, "QuotaReserved")["lastTransitionTime"])
 
 

@@ -3,7 +3,7 @@
 import json
 import time
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from typer.testing import CliRunner
@@ -13,13 +13,13 @@ from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
+from ebbtide.values.paths import Object
 from first_in import use_first_in
 from tests.declarations import GKE, changed
 from tests.declarations import pool as pool_in
 from tests.pages import output
 from tests.unit.costs.cluster import when as timestamp
 
-Object = dict[str, Any]
 _KUEUE = "/apis/kueue.x-k8s.io/v1beta2/namespaces/vision"
 
 

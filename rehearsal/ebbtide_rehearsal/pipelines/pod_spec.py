@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from ebbtide.clients.kubernetes.objects import part, parts, text, words
+from ebbtide.values.paths import Object
 
-Object = dict[str, Any]
 Config = Mapping[str, Any]
 Source = Callable[[Config], Any]
 

@@ -9,19 +9,18 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.values.paths import Object
 from ebbtide_rehearsal import RehearsalError
 from ebbtide_rehearsal.cloud.existing import NAME, SPEC_PATCH
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.control_plane.processes import Process, Processes
 from ebbtide_rehearsal.pipelines.workflow import SERVICE_ACCOUNT
-
-Object = dict[str, Any]
 
 TOOLS: Final = ("argo-crds", "workflow-controller")
 NAMESPACE: Final = "kubeflow"

@@ -17,6 +17,7 @@ from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.project.yaml_file import load_all
 from ebbtide.placement import Profile
 from ebbtide.values.kueue_api import API_PATH
+from ebbtide.values.paths import Object
 from ebbtide.work.jobs import job
 from ebbtide.work.sweeps import sweep
 from ebbtide_rehearsal import RehearsalError
@@ -189,8 +190,6 @@ def _pods_wait(pods: Iterable[Mapping[str, Any]]) -> Iterable[str]:
             if condition["type"] == "PodScheduled" and condition["status"] == "False":
                 yield str(condition.get("message", ""))
 
-
-Object = dict[str, Any]
 
 _IMAGE: Final = "registry.k8s.io/pause:3.10"  # never pulled: no container runs here
 

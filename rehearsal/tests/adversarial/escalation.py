@@ -6,11 +6,11 @@ Source: Kubernetes docs, Role Based Access Control Good Practices, privilege esc
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
-Object = dict[str, Any]
+from ebbtide.values.paths import Object
 
 ALL: Final = "*"
 

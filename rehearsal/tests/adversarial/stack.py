@@ -13,6 +13,7 @@ import yaml
 from pulumi_kubernetes import helm
 from pulumi_kubernetes.kustomize import v2 as kustomize
 
+from ebbtide.values.paths import Object
 from ebbtide_rehearsal.addons import REHEARSED
 from ebbtide_rehearsal.tools.find import Tools
 from rehearsal.tests.control_plane.commands import run
@@ -20,8 +21,6 @@ from tests.declarations import Declaration
 from tests.manifests import KATIB, PIPELINES, PIPELINES_CLUSTER, RELEASED, upstream
 from tests.running import manifest
 from tests.synth import synth_anew
-
-Object = dict[str, Any]
 
 _GENERATED = "Z2VuZXJhdGVk"
 """A value that the engine knows later, such as a generated password; base64, for Secrets."""

@@ -34,8 +34,7 @@ from typing import Any, Final, Self
 import yaml
 
 from ebbtide.declaration.catalog.clouds import POOL_LABEL
-
-Object = dict[str, Any]
+from ebbtide.values.paths import Object
 
 NODE: Final = "worker"
 MEMBER: Final = "ada@acme.example"

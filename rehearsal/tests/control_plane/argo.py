@@ -10,12 +10,11 @@ from typing import Any
 import yaml
 
 from ebbtide.clients.kubernetes import Api
+from ebbtide.values.paths import Object
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.control_plane.processes import Processes
 from ebbtide_rehearsal.control_plane.stages import RUNS
-
-Object = dict[str, Any]
 
 NODES = "rehearsal.ebbtide.dev/nodes"
 """A label of nodes, by which a workflow's pods find theirs."""

@@ -8,9 +8,9 @@ from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement.member_policy import HIGHEST_PRIORITY
+from ebbtide.values.paths import Object
 from ebbtide_rehearsal.control_plane.stages import FAKE, KUBELET, RUNS_FOR
 
-Object = dict[str, Any]
 T = TypeVar("T")
 
 CAPACITY = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}

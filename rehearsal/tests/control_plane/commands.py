@@ -6,17 +6,15 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from ebbtide.placement import Profile
+from ebbtide.values.paths import Object
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.tools import download
 from tests.repository import ROOT
-
-Object = dict[str, Any]
 
 
 def run(*command: str | Path, stdin: str = "") -> str:

@@ -11,6 +11,7 @@ from pulumi_kubernetes import Provider
 
 from components.addons.manifest import Manifest, obj
 from ebbtide.analysis.recording.record import record
+from ebbtide.values.paths import Object
 from ebbtide_rehearsal.cloud.store import API_ERROR, SLOW, InjectedFault, Store
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.discovery import wrong_fields
@@ -22,8 +23,6 @@ pytestmark = pytest.mark.rehearsal
 
 NAMESPACE = "team"
 TEAM = "/api/v1/namespaces/team"
-
-Object = dict[str, Any]
 
 
 @pytest.fixture

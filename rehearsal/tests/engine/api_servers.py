@@ -8,12 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import trustme
 
-Object = dict[str, Any]
+from ebbtide.values.paths import Object
 
 
 def _no() -> bool:

@@ -16,14 +16,13 @@ from ebbtide.cli.options import PreviewFormat
 from ebbtide.clients.kubernetes import Api
 from ebbtide.text import command_line
 from ebbtide.values import clock
+from ebbtide.values.paths import Object
 from ebbtide.work import submission
 from ebbtide.work.errors import ClusterError
 from ebbtide.work.progress import Phase, Progress
 from tests.pages import commands, output
 from tests.unit.work.clusters import DEV
 from tests.unit.work.recorded import condition, event, pod
-
-Object = dict[str, Any]
 
 
 class _Server(Api):

@@ -12,8 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from ebbtide.clients.kubernetes import ApiError
 from ebbtide.in_pods.cost_recorder import MONTH_LABEL, Api, RequestError
-
-Object = dict[str, Any]
+from ebbtide.values.paths import Object
 
 POOLS = [
     {

@@ -7,6 +7,7 @@ from typing import Any, Final
 from ebbtide.declaration.model.declare import declare
 from ebbtide.operations.engine.state import ObjectReference, State
 from ebbtide.placement.derive import profile
+from ebbtide.values.paths import Object
 
 NOW: Final = datetime(2026, 11, 21, 12, tzinfo=UTC)
 PROFILE: Final = profile(
@@ -50,7 +51,6 @@ STATE: Final = State(
     teams=frozenset({"research"}),
 )
 
-Object = dict[str, Any]
 _uids = count()
 
 

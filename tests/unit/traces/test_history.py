@@ -18,11 +18,11 @@ from ebbtide.operations.traces.history import (
 )
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
+from ebbtide.values.paths import Object
 from ebbtide.work.placement import KEPT
 from tests.declarations import GKE
 from tests.unit.costs.cluster import SETTINGS, START, Cluster, done, node, pod, when
 
-Object = dict[str, Any]
 NOW = START + 7200
 GIB = 2.0**30
 

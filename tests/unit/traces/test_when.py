@@ -14,11 +14,11 @@ from ebbtide.operations.traces.when import Present, read_present
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.values.kueue_api import API_PATH
+from ebbtide.values.paths import Object
 from ebbtide.work.jobs import job as made
 from tests.declarations import GKE, changed
 from tests.unit.costs.cluster import START, when
 
-Object = dict[str, Any]
 NOW = START + 7200
 _JOBS, _PODS = "/apis/batch/v1/{}jobs", "/api/v1/{}pods"
 _CONFIGURATION = "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config"

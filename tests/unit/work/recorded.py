@@ -3,9 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from ebbtide.values.paths import Object
 from ebbtide.work.evidence import Evidence
-
-Object = dict[str, Any]
 
 NO_NODE = (
     "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated "

@@ -7,13 +7,12 @@ import pytest
 
 from ebbtide.clients.kubernetes import ApiError
 from ebbtide.text import command_line
+from ebbtide.values.paths import Object
 from ebbtide.work import submission
 from ebbtide.work.errors import ClusterError
 from ebbtide.work.kinds import NoWorkloadError
 from ebbtide.work.runs.existing import cancel
 from tests.unit.api_objects import ObjectsApi
-
-Object = dict[str, Any]
 
 _JOB = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train"}, "spec": {}}
 _CODE = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "train-code-1"}, "immutable": True}

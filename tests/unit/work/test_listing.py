@@ -12,12 +12,11 @@ from ebbtide.cli.entry_point import app
 from ebbtide.clients.kubernetes import JSON, Api
 from ebbtide.clients.kubernetes.objects import message_of
 from ebbtide.values import clock
+from ebbtide.values.paths import Object
 from ebbtide.work.runs.listing import Cost, ListedWorkload, PodHistory, cost_of, list_workloads
 from tests.unit.work.clusters import DEV
 from tests.unit.work.recorded import event, job, pod
 from tests.unit.work.waiting import PROFILE, QUEUED, SHORT, holder, local_queue, refused
-
-Object = dict[str, Any]
 
 _NOW = datetime(2026, 11, 20, 11, tzinfo=UTC)
 _NAMES = [f"{index:02}" for index in range(30)]

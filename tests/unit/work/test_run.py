@@ -17,6 +17,7 @@ from ebbtide.cli.run import UNRECORDED
 from ebbtide.in_pods.storage import write_once
 from ebbtide.placement import Profile
 from ebbtide.placement.profile import TeamProfile
+from ebbtide.values.paths import Object
 from ebbtide.work.arguments import is_label
 from ebbtide.work.errors import WorkloadError
 from ebbtide.work.jobs import job_over_nodes
@@ -32,8 +33,6 @@ from tests.manifests import assert_valid
 from tests.unit.work.clusters import DEV, DEV_AKS, derived
 
 __all__ = ["bucket"]
-
-Object = dict[str, Any]
 
 
 @pytest.fixture

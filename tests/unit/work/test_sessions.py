@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from ebbtide.placement.profile import TeamProfile
+from ebbtide.values.paths import Object
 from ebbtide.work.errors import WorkloadError
 from ebbtide.work.runs.folder import read_folder
 from ebbtide.work.runs.sessions import reclaim_warning, session
 from ebbtide.work.tasks import CodeIn
 from tests.unit.work.clusters import DEV
 
-Object = dict[str, Any]
 Keeper = tuple["subprocess.Popen[bytes]", str]
 
 _TERMINAL = "import pty, sys; pty.spawn(['env', sys.argv[1], 'sh', '-i'])"

@@ -3,13 +3,12 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from ebbtide.values.paths import Object
 from ebbtide.work.evidence import Cause, Evidence, Workloads
 from ebbtide.work.progress import cause_of
 from tests.declarations import GKE, changed
 from tests.unit.work.clusters import derived
 from tests.unit.work.recorded import condition, job
-
-Object = dict[str, Any]
 
 NOW = datetime(2026, 11, 20, 10, 10, tzinfo=UTC)
 QUEUES = [{"name": "gpus", "pools": ["t4"]}, {"name": "cpus", "pools": ["cpu"]}]

@@ -1,15 +1,12 @@
 """The cost recorder's objects: what its pod may do, and who may change its record."""
 
-from typing import Any
-
 import pytest
 
 from components.addons.costs import objects
 from ebbtide.declaration.catalog.resources import footprint
 from ebbtide.declaration.model.declare import declare
+from ebbtide.values.paths import Object
 from tests.declarations import BASES, changed
-
-Object = dict[str, Any]
 
 _TEAM = {"name": "vision", "members": ["ada@acme.example"]}
 
