@@ -5,27 +5,26 @@ inputs and what is fixed come from `constraints_of`, differences and replacement
 references from `references.py`. What clusters and node pools are beside that is in `hosting.py`.
 """
 
-import re
 import secrets
+import shutil
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import metadata
+from pathlib import Path
 from typing import Any, Final
 
-from ebbtide.analysis.changes import azure, google
 from ebbtide.analysis.changes.azure import RANDOMLY_NAMED
 from ebbtide.analysis.changes.inputs import field_changes, is_deleted_first, is_fixed
-from ebbtide.analysis.changes.property_path import replaced, top_level, values_at, with_defaults
+from ebbtide.analysis.changes.property_path import top_level, values_at, with_defaults
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.reading.gke import read_period
-from ebbtide.analysis.recording import assumed_azure, assumed_gcp
 from ebbtide.analysis.recording.assumption_tables import Question, is_assumed, overlaid
 from ebbtide.analysis.recording.record import ASSUMPTIONS
-from ebbtide.analysis.recording.values import UNKNOWN, Plain
+from ebbtide.analysis.recording.values import Plain
 from ebbtide.declaration.providers.constraints import constraints_of
-from ebbtide.declaration.providers.schema import properties, properties_of, word
-from ebbtide.values.paths import child_path, value_at
+from ebbtide.declaration.providers.schema import properties
+from ebbtide.values.paths import value_at
 from ebbtide_rehearsal.cloud import hosting, ids
 from ebbtide_rehearsal.cloud.ids import (
     AGENT_POOL,
@@ -35,11 +34,29 @@ from ebbtide_rehearsal.cloud.ids import (
     FUTURE_RESERVATION,
     GCP,
     GROUP,
-    NODE_POOL,
     OBJECT,
     POOLS_OF,
 )
+from ebbtide_rehearsal.cloud.node_pools.pod_containers import BUCKETS
+from ebbtide_rehearsal.cloud.node_pools.pod_processes import PROCESSES
+from ebbtide_rehearsal.cloud.properties import (
+    AKS_API,
+    API_VERSION,
+    TEMPLATES,
+    as_answered,
+    as_data_source,
+    is_own,
+    names,
+    parent_of,
+    pruned,
+    read_back,
+    type_of,
+    unknown,
+    unknown_paths,
+)
 from ebbtide_rehearsal.cloud.provider import (
+    BEHIND,
+    CLUSTER,
     Call,
     Clusters,
     Created,
@@ -54,29 +71,7 @@ from ebbtide_rehearsal.cloud.references import TAKEN, Reference, is_of, referred
 from ebbtide_rehearsal.cloud.schema import SchemaViolation, schema_violations
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
-TEMPLATES: Final = {**assumed_gcp.RESOURCES, **assumed_azure.RESOURCES}
-"""Types that the fake clouds have."""
-_API_VERSION: Final = "azureApiVersion"
-_AKS_API: Final = "2025-09-01"
 _LOCKS: Final = "Microsoft.Authorization/locks"
-
-_ANSWERS: Final[Mapping[tuple[str, str], Callable[[Any], Any]]] = {
-    # Cloud Storage API, buckets: location in capitals (2026)
-    (BUCKET, "location"): str.upper,
-    # hashicorp/terraform-provider-google#25388; vllm-project/ci-infra#547 (2026)
-    (NODE_POOL, "placementPolicy"): lambda policy: (
-        {**policy, "type": ""} if policy.get("policyName") else policy
-    ),
-}
-"""Values that a cloud answers otherwise than they were sent."""
-
-
-def as_answered(token: str, state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a resource's state as its cloud answers it: with the values that it fills in."""
-    result = with_defaults(state, constraints_of(token).fills)
-    for (type_, path), change in _ANSWERS.items():
-        result = replaced(result, path, change) if type_ == token else result
-    return result
 
 
 def lock(store: Store, scope: str) -> None:
@@ -98,6 +93,28 @@ def put_object(store: Store, bucket: str, name: str, size: int = 0) -> None:
     """Put an object of `size` bytes into a bucket, as a pipeline does, so that the bucket is not empty."""
     state = {"bucket": bucket, "name": name, "size": str(size)}
     store.put(Resource(GCP, f"b/{bucket}/o/{name}", OBJECT, state=state))
+
+
+def objects(store: Store, bucket: str) -> list[Resource]:
+    """Return the objects of a bucket, and the files that pods on this machine have written to it."""
+    stored = [item for item in store.resources(GCP, OBJECT) if item.state["bucket"] == bucket]
+    files = {
+        str(file.relative_to(mounted)): str(file.stat().st_size)
+        for mounted in _mounted(store, bucket)
+        for file in mounted.rglob("*")
+        if file.is_file()
+    }
+    states = [{"bucket": bucket, "name": name, "size": size} for name, size in files.items()]
+    return [
+        *stored,
+        *(Resource(GCP, f"b/{bucket}/o/{state['name']}", OBJECT, state=state) for state in states),
+    ]
+
+
+def _mounted(store: Store, bucket: str) -> list[Path]:
+    """Return the directories of a bucket that pods of clusters on this machine mount."""
+    planes = [Path(item.state["kubeconfig"]).parent for item in store.resources(BEHIND, CLUSTER)]
+    return [plane / PROCESSES / BUCKETS / bucket for plane in planes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,18 +160,18 @@ class FakeProvider:
         self._check_type(call.type)
         given = {key: value for key, value in new.items() if value is not None}
         inputs = with_defaults(given, constraints_of(call.type).defaults)
-        names = _names(call.type)
+        own = names(call.type)
         is_gcp = self.package == GCP
-        if is_gcp and "name" in names and "name" not in inputs:
+        if is_gcp and "name" in own and "name" not in inputs:
             inputs["name"] = old.get("name") or f"{call.name}-{secrets.token_hex(4)[:7]}"
         elif not is_gcp:
-            if names[-1] not in inputs:
+            if own[-1] not in inputs:
                 is_uuid = call.type.endswith(":RoleAssignment")
                 random = str(uuid.uuid4()) if is_uuid else f"{call.name}{secrets.token_hex(4)}"
-                inputs |= {names[-1]: old.get(names[-1]) or random, RANDOMLY_NAMED: True}
+                inputs |= {own[-1]: old.get(own[-1]) or random, RANDOMLY_NAMED: True}
             if "location" in properties(call.type) and "location" in self.settings:
                 inputs.setdefault("location", old.get("location") or self.settings["location"])
-            inputs.setdefault(_API_VERSION, _AKS_API)
+            inputs.setdefault(API_VERSION, AKS_API)
         return inputs, list(self._failures(call, inputs))
 
     def _check_type(self, token: str) -> None:
@@ -240,8 +257,8 @@ class FakeProvider:
         given = {**resource.inputs, **call.inputs}
         inputs = {
             key: value
-            if _is_own(call.type, key)
-            else _read_back(call.type, key, value, resource.state.get(key))
+            if is_own(call.type, key)
+            else read_back(call.type, key, value, resource.state.get(key))
             for key, value in given.items()
         }
         return Read(
@@ -287,7 +304,7 @@ class FakeProvider:
                 "proceed with cluster deletion."
             )
         is_kept = resource.type == BUCKET and not guards.get("forceDestroy")
-        if is_kept and any(referring(self.store, resource, "content")):
+        if is_kept and objects(self.store, resource.id):
             return f"Error trying to delete bucket {resource.id} without `force_destroy` set to true"
         if resource.type == FUTURE_RESERVATION:
             # Compute Engine docs, future-reservations-calendar-mode-overview (2026)
@@ -308,7 +325,9 @@ class FakeProvider:
         if resource.type == GROUP and left:
             text = f"Resource group {ids.last(resource.id)} is deleted with what is still in it: "
             self.store.log_event("group-deleted", f"{text}{', '.join(left)}.", group=resource.id)
-        parts = [part for use in ("part", "content") for part in referring(self.store, resource, use)]
+        parts = referring(self.store, resource, "part")
+        for directory in _mounted(self.store, resource.id) if resource.type == BUCKET else ():
+            shutil.rmtree(directory, ignore_errors=True)
         for item in (*parts, *below):
             hosting.end(self.store, self.clusters, item)
             self.store.remove(self.package, item.id)
@@ -316,7 +335,7 @@ class FakeProvider:
 
     def invoke(self, token: str, arguments: Properties) -> Properties:
         """See `Provider.invoke`: the result of a function about a type is that of an existing resource."""
-        type_ = _type_of(token)
+        type_ = type_of(token)
         if type_ is None:
             if token not in ASSUMPTIONS.invokes:
                 raise RefusedError(f"The fake cloud does not implement the function {token}.")
@@ -331,7 +350,7 @@ class FakeProvider:
             return hosting.credentials(self.clusters, resource, token)
         state = {**resource.state, **hosting.current(self.store, resource), "id": resource.id}
         if self.package == GCP:
-            state = _as_data_source(properties(type_), state)
+            state = as_data_source(properties(type_), state)
         return {**self._assumed(token, arguments, resource.id), **state}
 
     def _assumed(self, token: str, arguments: Properties, identity: str | None = None) -> Properties:
@@ -368,7 +387,7 @@ class FakeProvider:
 
     def _previewed(self, call: Call, inputs: Properties) -> dict[str, Any]:
         """Return inputs, with unknown values for what only the cloud knows."""
-        answer: Any = overlaid(dict(inputs), _unknown(dict(self._outputs(call, None, inputs))))
+        answer: Any = overlaid(dict(inputs), unknown(dict(self._outputs(call, None, inputs))))
         return answer
 
     def _state(
@@ -377,9 +396,9 @@ class FakeProvider:
         """Return the state for inputs: computed and fixed properties keep their values if they are
         omitted."""
         constraints = constraints_of(call.type)
-        own = {_API_VERSION, RANDOMLY_NAMED, *(() if self.package == GCP else _names(call.type))}
-        sent: Any = _pruned(
-            {key: value for key, value in inputs.items() if key not in own}, _unknowns(call.type, inputs)
+        own = {API_VERSION, RANDOMLY_NAMED, *(() if self.package == GCP else names(call.type))}
+        sent: Any = pruned(
+            {key: value for key, value in inputs.items() if key not in own}, unknown_paths(call.type, inputs)
         )
         kept = {
             path: value_at(old.state if old else {}, path)
@@ -404,7 +423,7 @@ class FakeProvider:
             raise
         hosting.begin(self.store, resource, old)
         self._log(resource, "created" if old is None else "changed")
-        for path in _unknowns(call.type, inputs) if self.package != GCP else ():
+        for path in unknown_paths(call.type, inputs) if self.package != GCP else ():
             text = f"azure-native knows no property {path} of {call.type}, and omits it from {call.name}."
             self.store.log_event("property-ignored", text, property=path, urn=call.urn)
         return {**resource.state, **hosting.current(self.store, resource)}
@@ -471,109 +490,3 @@ class FakeProvider:
         if self.package == GCP:
             return RefusedError(f"googleapi: Error {status}: {message}, {code}")
         return RefusedError(f'Status={status} Code="{code[0].upper()}{code[1:]}" Message="{message}."')
-
-
-def _names(token: str) -> tuple[str, ...]:
-    """Return the inputs in a type's id, the resource's name last."""
-    names = re.findall(r"\{(\w+)", TEMPLATES[token].id)
-    return tuple(name for name in names if name != "subscriptionId")
-
-
-def _segments(template: str) -> list[str]:
-    return re.sub(r"\{[^}]*\}", "*", template).split("/")
-
-
-def parent_of(token: str, identity: str) -> str:
-    """Return the id of the resource that a resource is in; empty for none."""
-    own = _segments(TEMPLATES[token].id)
-    lengths = (
-        len(other)
-        for other in map(_segments, (template.id for template in TEMPLATES.values()))
-        if 1 < len(other) < len(own) and own[: len(other)] == other and other[-2] != "*"
-    )
-    length = max(lengths, default=0)
-    return "/".join(identity.split("/")[:length])
-
-
-def _type_of(token: str) -> str | None:
-    """Return the type of the resources that a function is about; None for none."""
-    package, module, name = token.split(":")
-    about = re.sub("^(get|list)", "", name)
-    for type_ in TEMPLATES:
-        of, within, own = type_.split(":")
-        is_same = (of, within.partition("/")[0]) == (package, module.partition("/")[0])
-        if is_same and about.startswith(own):
-            return type_
-    return None
-
-
-def _unknowns(token: str, inputs: Properties) -> list[str]:
-    """Return the paths of the properties that are not in a type's schema."""
-    return [
-        item.path
-        for item in schema_violations(token, inputs)
-        if item.problem == "unknown" and item.path != _API_VERSION
-    ]
-
-
-def _pruned(value: Any, omitted: Sequence[str], path: str = "") -> Any:
-    """Return a value without the omitted paths."""
-    if isinstance(value, dict):
-        below = {key: child_path(path, key) for key in value}
-        return {
-            key: _pruned(value[key], omitted, where) for key, where in below.items() if where not in omitted
-        }
-    if isinstance(value, list):
-        return [_pruned(item, omitted, child_path(path, index)) for index, item in enumerate(value)]
-    return value
-
-
-def _unknown(value: Plain) -> Plain:
-    """Return a value whose scalars are unknown."""
-    if isinstance(value, dict):
-        return {key: _unknown(item) for key, item in value.items()}
-    return [_unknown(item) for item in value] if isinstance(value, list) else UNKNOWN
-
-
-def _is_own(token: str, name: str) -> bool:
-    """Return whether an input is the provider's own, which its cloud does not have."""
-    return name in (_API_VERSION, RANDOMLY_NAMED) or (not token.startswith(GCP) and name in _names(token))
-
-
-def _read_back(token: str, path: str, given: Plain, now: Plain) -> Plain:
-    """Return an input as read: the cloud's value where it differs."""
-    if isinstance(given, dict) and isinstance(now, dict):
-        keys = {**given, **now} if _is_map(token, path) else given
-        both = {key: _read_back(token, f"{path}.{key}", given.get(key), now.get(key)) for key in keys}
-        return {key: item for key, item in both.items() if item is not None}
-    if isinstance(given, list) and isinstance(now, dict):
-        return given if {*map(str, given)} == now.keys() else [*now]
-    if isinstance(given, list) and isinstance(now, list) and len(given) == len(now):
-        return [_read_back(token, path, before, after) for before, after in zip(given, now, strict=True)]
-    is_gcp = token.startswith(GCP)
-    is_same = google.is_same(token, path, now, given) if is_gcp else azure.is_same(path, now, given)
-    return given if is_same else now
-
-
-def _is_map(token: str, path: str) -> bool:
-    """Return whether a property is a map of names that users choose, such as labels."""
-    known = properties(token)
-    *above, name = path.split(".")
-    for key in above:
-        hint = known[key].hint if key in known else None
-        if word(hint) != "object":
-            return False
-        known = properties_of(hint)
-    return name in known and word(known[name].hint) == "map"
-
-
-def _as_data_source(known: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a state as a data source of Terraform does: a nested object is a list of one."""
-    result: dict[str, Any] = {}
-    for key, item in state.items():
-        hint = known[key].hint if key in known else None
-        if isinstance(item, dict) and word(hint) == "object":
-            result[f"{key}s"] = [_as_data_source(properties_of(hint), item)]
-        else:
-            result[key] = item
-    return result

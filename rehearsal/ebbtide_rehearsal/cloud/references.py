@@ -28,7 +28,7 @@ class Reference(NamedTuple):
         path: path of the property, without indices.
         target: type token of the other resource; empty for any.
         use: `needs`: it has to exist; `uses`: and cannot be deleted meanwhile; `part`: this one is deleted
-            with it; `content`: and may keep it from being deleted.
+            with it.
         item: path of names in the other resource, without indices, of which the value is one; empty for the
             resource itself.
         within: property that refers to the resource with the items.
@@ -36,7 +36,7 @@ class Reference(NamedTuple):
 
     path: str
     target: str
-    use: Literal["needs", "uses", "part", "content"] = "needs"
+    use: Literal["needs", "uses", "part"] = "needs"
     item: str = ""
     within: str = ""
 
@@ -77,7 +77,7 @@ REFERENCES: Final[Mapping[str, tuple[Reference, ...]]] = {
         Reference("serviceAccountId", "gcp:serviceaccount/account:Account", "part"),
     ),
     "gcp:storage/bucketIAMMember:BucketIAMMember": (Reference("bucket", BUCKET, "part"),),
-    OBJECT: (Reference("bucket", BUCKET, "content"),),
+    OBJECT: (Reference("bucket", BUCKET, "part"),),
     "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember": (
         Reference("repository", "gcp:artifactregistry/repository:Repository", "part"),
     ),

@@ -10,15 +10,9 @@ from ebbtide.analysis.changes.azure import names
 from ebbtide.analysis.changes.property_path import replaced, values_at
 from ebbtide.analysis.recording.values import UNKNOWN, leaves
 from ebbtide.declaration.providers.constraints import constraints_of
-from ebbtide_rehearsal.cloud.fake_provider import (
-    TEMPLATES,
-    FakeProvider,
-    as_answered,
-    lock,
-    parent_of,
-    put_object,
-)
+from ebbtide_rehearsal.cloud.fake_provider import FakeProvider, lock, put_object
 from ebbtide_rehearsal.cloud.ids import BUCKET, GROUP, OBJECT, POOLS_OF, VNET
+from ebbtide_rehearsal.cloud.properties import TEMPLATES, as_answered, parent_of
 from ebbtide_rehearsal.cloud.provider import Call, DiffResult, Read, RefusedError
 from ebbtide_rehearsal.cloud.references import REFERENCES, TAKEN, is_of, referred
 from ebbtide_rehearsal.cloud.store import Resource, Store

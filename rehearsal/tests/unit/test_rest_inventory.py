@@ -13,6 +13,7 @@ from ebbtide.clients.clouds.interfaces import Account, CloudApiError, ClusterIde
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.fake_provider import lock, put_object
 from ebbtide_rehearsal.cloud.ids import BUCKET, GKE_CLUSTER, NODE_POOL
+from ebbtide_rehearsal.cloud.provider import BEHIND, CLUSTER
 from ebbtide_rehearsal.cloud.rest import azure as azure_resources
 from ebbtide_rehearsal.cloud.rest.google import planted
 from ebbtide_rehearsal.cloud.rest.google_clusters import uid_of
@@ -320,9 +321,9 @@ def test_expiring_resources_of_a_subscription(clouds: RestClouds) -> None:
     assert shared in left
 
 
-def test_contents(clouds: RestClouds, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Objects of a bucket over several pages, up to a limit; the size of a registry; metrics of a storage
-    account, none in its first hours."""
+def test_contents(clouds: RestClouds, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Objects of a bucket over several pages, up to a limit, and what pods of a rehearsal have written; the
+    size of a registry; metrics of a storage account, none in its first hours."""
     monkeypatch.setattr(google_inventory, "OBJECTS_OF_PAGE", 2)
     project = Account(CloudKind.GKE, PROJECT)
     google = connect.inventory(project)
@@ -333,6 +334,13 @@ def test_contents(clouds: RestClouds, monkeypatch: pytest.MonkeyPatch) -> None:
     assert google.contents(bucket) == Contents(321, 3)
     monkeypatch.setattr(google_inventory, "_MOST_OBJECTS", 2)
     assert google.contents(bucket) == Contents(21, 2, is_partial=True)
+    written = tmp_path / "processes" / "volumes" / "buckets" / "data" / "runs" / "model.pt"
+    written.parent.mkdir(parents=True)
+    written.write_text("five!")
+    plane = {"kubeconfig": str(tmp_path / "admin.kubeconfig")}
+    clouds.store.put(Resource(BEHIND, "cluster", CLUSTER, state=plane))
+    monkeypatch.setattr(google_inventory, "_MOST_OBJECTS", 1000)
+    assert google.contents(bucket) == Contents(326, 4)
     images = f"projects/{PROJECT}/locations/us-central1/repositories/images"
     clouds.store.put(Resource("gcp", images, "repository", state={"sizeBytes": 4_000_000_000}))
     registry = StoredData(kind="registry", name="images", id=images, account=project)

@@ -48,6 +48,8 @@ MAIN: Final = "main"
 SIGNALLED: Final = 137
 """Exit status of the emissary if a signal ends its child process."""
 
+BUCKETS: Final = "volumes/buckets"
+"""Directory of the buckets that pods mount, below that of their processes."""
 _NODE_ID: Final = "workflows.argoproj.io/node-id"
 _WORKFLOW: Final = "workflows.argoproj.io/workflow"
 _COMPLETED: Final = "workflows.argoproj.io/report-outputs-completed"

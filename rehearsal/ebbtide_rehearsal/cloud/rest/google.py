@@ -21,7 +21,8 @@ from typing import Any, Final
 
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide_rehearsal.cloud.ids import GCP, GKE_CLUSTER, OBJECT
+from ebbtide_rehearsal.cloud.fake_provider import objects
+from ebbtide_rehearsal.cloud.ids import GCP, GKE_CLUSTER
 from ebbtide_rehearsal.cloud.node_pools import fleet
 from ebbtide_rehearsal.cloud.pools import all_machines, forget
 from ebbtide_rehearsal.cloud.regions import locations
@@ -200,9 +201,7 @@ class GoogleResources:
         bucket = request.names["bucket"]
         if self._store.get(GCP, bucket) is None:
             raise RefusedRequestError(404, "The specified bucket does not exist.")
-        objects = self._store.resources(GCP, OBJECT)
-        own = [item for item in objects if item.state["bucket"] == bucket]
-        page, following = _page(request, own, _LARGEST_PAGE_OF_OBJECTS)
+        page, following = _page(request, objects(self._store, bucket), _LARGEST_PAGE_OF_OBJECTS)
         return {"kind": "storage#objects", "items": [item.state for item in page], **following}
 
     def _repository(self, request: Request) -> Mapping[str, Any]:
