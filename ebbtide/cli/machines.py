@@ -11,8 +11,7 @@ from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.errors import EbbtideError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
+    from ebbtide.analysis.preview.fitted_table import FittedTable
     from ebbtide.declaration.catalog.machine_offers import MachineOffer
 
 
@@ -144,29 +143,23 @@ def _document(offer: "MachineOffer", *, carbon: bool) -> "dict[str, Any]":
 
 def _show_carbon(offers: "list[MachineOffer]") -> None:
     """Print a row for each region."""
-    from rich.table import Table  # noqa: PLC0415
-
+    from ebbtide.analysis.preview.fitted_table import FittedTable  # noqa: PLC0415
     from ebbtide.declaration.catalog.locations import carbon  # noqa: PLC0415
 
-    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("REGION", no_wrap=True)
-    for heading in ("CARBON-FREE", "G/KWH", "$/H", "SPOT $/H"):
-        table.add_column(heading, justify="right")
-    table.add_column("MACHINE")
     unpriced = [offer.region for offer in offers if not (offer.on_demand or offer.spot)]
-    for offer in (offer for offer in offers if offer.region not in unpriced):
-        region = carbon()[offer.region]
-        table.add_row(
-            offer.region,
-            f"{region.carbon_free:.0%}",
-            f"{region.grid_g_per_kwh:.0f}",
-            _dollars(offer.on_demand),
-            _dollars(offer.spot),
-            offer.machine,
-        )
+    shown = [offer for offer in offers if offer.region not in unpriced]
+    regions = [carbon()[offer.region] for offer in shown]
     output = console(sys.stdout)
-    if table.row_count:
-        output.print(table)
+    if shown:
+        columns = {
+            "REGION": [offer.region for offer in shown],
+            "CARBON-FREE": [f"{region.carbon_free:.0%}" for region in regions],
+            "G/KWH": [f"{region.grid_g_per_kwh:.0f}" for region in regions],
+            "$/H": [_dollars(offer.on_demand) for offer in shown],
+            "SPOT $/H": [_dollars(offer.spot) for offer in shown],
+            "MACHINE": [offer.machine for offer in shown],
+        }
+        output.print(*FittedTable(columns, output.width, ("MACHINE", "SPOT $/H")).lines(), sep="\n")
     if unpriced:
         output.print(f"\nWithout a known price, the cleanest grid first: {', '.join(unpriced)}.")
     (year,) = {region.as_of for region in carbon().values()}
@@ -186,7 +179,7 @@ def _show(offers: "list[MachineOffer]") -> None:
         memory = rows[0].accelerator_memory_gib if accelerator else None
         title = [accelerator or "no accelerator", *([f"{memory:g} GiB"] if memory else []), _where(locations)]
         output.print(f"{cloud}: {', '.join(part for part in title if part)}", soft_wrap=True)
-        output.print(_table(rows))
+        output.print(*_table(rows, output.width).lines(), sep="\n")
         output.print()
     dates = sorted({date for offer in offers for date in offer.as_of})
     if dates:
@@ -195,26 +188,20 @@ def _show(offers: "list[MachineOffer]") -> None:
         output.print("~ estimated: spot from the price in another region, flex-start from that on demand.")
 
 
-def _table(offers: "list[MachineOffer]") -> "Table":
-    from rich.table import Table  # noqa: PLC0415
+def _table(offers: "list[MachineOffer]", width: int) -> "FittedTable":
+    from ebbtide.analysis.preview.fitted_table import FittedTable  # noqa: PLC0415
 
-    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("MACHINE", no_wrap=True)
-    for heading in ("COUNT", "VCPU", "GIB", "$/H", "SPOT $/H", "FLEX $/H"):
-        table.add_column(heading, justify="right")
-    table.add_column("PRICES OF")
-    for offer in offers:
-        table.add_row(
-            offer.machine,
-            str(offer.count or ""),
-            str(offer.vcpus),
-            f"{offer.memory_gib:g}",
-            _dollars(offer.on_demand),
-            f"{'~' if offer.spot_estimated else ''}{_dollars(offer.spot)}",
-            f"{'~' if offer.flex_estimated else ''}{_dollars(offer.flex)}",
-            offer.region,
-        )
-    return table
+    columns = {
+        "MACHINE": [offer.machine for offer in offers],
+        "COUNT": [str(offer.count or "") for offer in offers],
+        "VCPU": [str(offer.vcpus) for offer in offers],
+        "GIB": [f"{offer.memory_gib:g}" for offer in offers],
+        "$/H": [_dollars(offer.on_demand) for offer in offers],
+        "SPOT $/H": [f"{'~' * offer.spot_estimated}{_dollars(offer.spot)}" for offer in offers],
+        "FLEX $/H": [f"{'~' * offer.flex_estimated}{_dollars(offer.flex)}" for offer in offers],
+        "PRICES OF": [offer.region for offer in offers],
+    }
+    return FittedTable(columns, width, ("PRICES OF", "FLEX $/H", "SPOT $/H"))
 
 
 def _dollars(price: float | None) -> str:

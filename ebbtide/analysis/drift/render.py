@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ebbtide.analysis.drift.report import Action, Drift, FieldDrift, ResourceDrift
 from ebbtide.analysis.markdown import Section, code_span, escaped, rendered, table_row
-from ebbtide.analysis.preview.render import Indented
+from ebbtide.analysis.preview.fitted_table import Indented
 from ebbtide.analysis.preview.words import type_words
 from ebbtide.analysis.recording.values import SECRET_TEXT
 from ebbtide.analysis.review.summary import shortened

@@ -8,10 +8,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Console, Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
+from ebbtide.analysis.preview.fitted_table import BELOW, GAP, FittedTable, Indented
 from ebbtide.analysis.preview.report import (
     ChargeReport,
     Counts,
@@ -45,15 +46,11 @@ from ebbtide.values.paths import child_path
 
 _HEADING: Final = "bold"
 _QUIET: Final = "dim"
-_GAP: Final = 2
 _LONG: Final = 200
 """Maximum length of an output that is shown whole; longer ones, such as a compressed placement profile, are
 shown in part."""
 _SHOWN: Final = 24
-_BELOW: Final = " " * 4
 _SEVERITY_STYLES: Final[Mapping[str, str]] = {"warning": "yellow", "error": "bold red", "info": _QUIET}
-_NUMBERS: Final = {"VCPU", "GIB", "IDLE $/H", "MAX $/H", "WEIGHT", "GPU $/H"}
-"""Right-aligned columns."""
 
 
 def render(preview: Preview, console: Console, *, tree: bool = False, values: bool = False) -> None:
@@ -93,7 +90,7 @@ def _findings(preview: Preview, *, whole: bool) -> Iterator[RenderableType]:
         lines.append(Indented(Text.assemble((f"{level}: ", style), text), "- ", "  "))
         if whole:
             because = finding.exception or f"{finding.reason} Source: {finding.source}."
-            lines.append(Indented(Text(because, style=_QUIET), _BELOW, _BELOW))
+            lines.append(Indented(Text(because, style=_QUIET), BELOW, BELOW))
     if len(lines) > 1:
         yield Group(*lines)
 
@@ -151,7 +148,7 @@ def _title(preview: Preview) -> RenderableType:
     if preview.extends:
         changes = ", ".join(preview.changes_to_base) or "nothing"
         details.append(f"extends {' and '.join(preview.extends)}; changes {changes}")
-    return Group(Indented(title, "", "  "), *(Indented(Text(detail), _BELOW, _BELOW) for detail in details))
+    return Group(Indented(title, "", "  "), *(Indented(Text(detail), BELOW, BELOW) for detail in details))
 
 
 def _pools(preview: Preview, width: int, *, admission: bool) -> Iterator[RenderableType]:
@@ -159,7 +156,7 @@ def _pools(preview: Preview, width: int, *, admission: bool) -> Iterator[Rendera
     pools = preview.pools
     if not pools:
         return
-    table = _Table(
+    table = FittedTable(
         {
             "POOL": [pool.name for pool in pools],
             "MACHINE": [pool.machine for pool in pools],
@@ -180,9 +177,9 @@ def _pools(preview: Preview, width: int, *, admission: bool) -> Iterator[Rendera
         lines.append(row)
         details = [*table.moved(number), *_details(pool)]
         if details:
-            lines.append(Indented(Text("; ".join(details)), _BELOW, _BELOW))
+            lines.append(Indented(Text("; ".join(details)), BELOW, BELOW))
         if admission:
-            lines.append(Indented(Text.assemble(("runs ", _QUIET), pool.admits), _BELOW, _BELOW))
+            lines.append(Indented(Text.assemble(("runs ", _QUIET), pool.admits), BELOW, BELOW))
     yield Group(*lines)
 
 
@@ -204,42 +201,12 @@ def _details(pool: PoolReport) -> Iterator[str]:
         yield overrides
 
 
-class _Table:
-    """Columns of text. Those that do not fit the width move below their rows."""
-
-    def __init__(self, columns: Mapping[str, Sequence[str]], width: int, movable: Sequence[str] = ()) -> None:
-        self._columns = columns
-        self._widths = {title: max(len(title), *map(len, cells)) for title, cells in columns.items()}
-        self._moved: list[str] = []
-        for title in movable:
-            if sum(self._widths.values()) + _GAP * (len(self._widths) - 1) > width:
-                self._moved.insert(0, title)
-                del self._widths[title]
-
-    @property
-    def head(self) -> str:
-        return self._line({title: title for title in self._widths})
-
-    def row(self, number: int) -> str:
-        return self._line({title: cells[number] for title, cells in self._columns.items()})
-
-    def moved(self, number: int) -> list[str]:
-        return [f"{title.lower()} {self._columns[title][number]}" for title in self._moved]
-
-    def _line(self, cells: Mapping[str, str]) -> str:
-        padded = (
-            cells[title].rjust(width) if title in _NUMBERS else cells[title].ljust(width)
-            for title, width in self._widths.items()
-        )
-        return (" " * _GAP).join(padded).rstrip()
-
-
 def _queues(queues: Sequence[QueueReport], width: int) -> Iterator[RenderableType]:
     """Yield a row for each flavor of each queue, with its guarantee and borrowing limit."""
     rows = queue_rows(queues)
     if not rows:
         return
-    table = _Table(
+    table = FittedTable(
         {
             "QUEUE": [row.names for row in rows],
             "POOL": [row.pool for row in rows],
@@ -251,12 +218,7 @@ def _queues(queues: Sequence[QueueReport], width: int) -> Iterator[RenderableTyp
         width,
         movable=("WEIGHT", "GUARANTEE", "POOL"),
     )
-    lines: list[RenderableType] = [Text(table.head, style=_HEADING)]
-    for number in range(len(rows)):
-        lines.append(Text(table.row(number)))
-        if moved := table.moved(number):
-            lines.append(Indented(Text("; ".join(moved)), _BELOW, _BELOW))
-    yield Group(*lines)
+    yield Group(*table.lines())
 
 
 def _totals(preview: Preview) -> Iterator[RenderableType]:
@@ -300,7 +262,7 @@ def _everything(preview: Preview, *, values: bool) -> Iterator[RenderableType]:
     """Yield all resources, outputs and messages."""
     yield from resource_tree(preview, values=values)
     if outputs := preview.outputs:
-        width = max(map(len, outputs)) + _GAP
+        width = max(map(len, outputs)) + GAP
         lines = [Indented(_value(value), name.ljust(width), " " * width) for name, value in outputs.items()]
         yield Group(Text("Outputs", style=_HEADING), *lines)
     yield from _messages("Messages", preview.messages)
@@ -438,17 +400,3 @@ def _label(resource: ResourceReport, symbols: Mapping[str, str]) -> Text:
         label.append(", ", style=_QUIET)
         label.append(text, style=mark_style)
     return label
-
-
-class Indented:
-    """Text with a prefix for its first line and another for all following lines."""
-
-    def __init__(self, text: Text, first: str = "", rest: str = "") -> None:
-        self._text, self._first, self._rest = text, first, rest
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the lines, wrapped to the available width."""
-        width = max(options.max_width - len(self._rest), 20)
-        for number, line in enumerate(self._text.wrap(console, width)):
-            line.rstrip()
-            yield Text.assemble(self._rest if number else self._first, line)

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ebbtide.analysis.preview.render import Indented
+from ebbtide.analysis.preview.fitted_table import Indented
 from ebbtide.analysis.preview.report import AmountReport, CostReport, FindingReport
 from ebbtide.analysis.preview.words import amount_words, cost_notes, type_words
 from ebbtide.analysis.review.report import ChangeReport, DifferenceReport, FailedReview, ReplaySummary, Review

@@ -12,6 +12,7 @@ from ebbtide.declaration.catalog.machines import AMD64, architecture, find_machi
 from ebbtide.declaration.catalog.prices import find_price, machine_price, priced_regions
 from ebbtide.declaration.catalog.resources import Resources
 from ebbtide.declaration.cloud_kind import CloudKind
+from tests.repository import ROOT
 
 _REGIONS = {CloudKind.GKE: "us-central1", CloudKind.AKS: "eastus"}
 
@@ -141,3 +142,26 @@ def test_every_region_of_google_cloud_has_its_carbon() -> None:
         2,
         "Azure publishes no carbon data of its regions: omit --carbon.\n",
     )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("preview", "dev", "--cwd", str(ROOT)),
+        ("preview", "dev-aks", "--cwd", str(ROOT)),
+        ("machines", "--gpu", "t4"),
+        ("machines", "--gpu", "a100"),
+        ("machines", "--gpu", "t4", "--carbon"),
+    ],
+    ids=" ".join,
+)
+def test_a_narrow_terminal_breaks_no_word(words: tuple[str, ...]) -> None:
+    """Tables of 60 columns have the words and numbers of wide ones, none of them cut or broken."""
+    narrow, wide = (
+        CliRunner().invoke(app, words, env={"COLUMNS": str(columns)}).stdout for columns in (60, 200)
+    )
+    assert max(map(len, narrow.splitlines())) <= 60 or words[0] == "machines"  # zones are one line
+    assert "…" not in narrow
+    assert {word.strip(";,") for word in narrow.split()} <= {
+        word.strip(";,") for word in (*wide.split(), *wide.lower().split())
+    }
