@@ -1,7 +1,8 @@
-"""Compare the cost of a declaration with that of the same resources written by hand, in the same preview.
+"""Compare the cost of a declaration with that of the same resources written by hand, in the same preview, and
+that of a review with the bare recording; measure the preview of the dev stack.
 
 Each figure is the CPU time of a fresh process, which other work on the machine changes less than wall time;
-the ratio is ours to flat, pair by pair.
+the ratios are ours to flat and review to recording, pair by pair.
 """
 
 import resource
@@ -38,6 +39,13 @@ def main() -> None:
         ours, flat = (statistics.median(column) for column in zip(*pairs, strict=True))
         ratio = statistics.median(mine / theirs for mine, theirs in pairs)
         print(f"{pools:>10} {ours:>8.2f}s {flat:>6.2f}s {ratio:>6.2f}")
+    pairs = [(program("reviewed", SIZES[-1]), program("declared", SIZES[-1])) for _ in range(ROUNDS)]
+    review, bare = (statistics.median(column) for column in zip(*pairs, strict=True))
+    ratio = statistics.median(whole / part for whole, part in pairs)
+    print(f"{SIZES[-1]} pools: review {review:.2f}s, recording alone {bare:.2f}s, ratio {ratio:.2f}")
+    preview = ("-m", "ebbtide", "preview", "dev")
+    cpu(*preview)  # compiles what has not been compiled yet
+    print(f"dev: preview {statistics.median(cpu(*preview) for _ in range(ROUNDS)):.2f}s")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from ebbtide.declaration.model.faults import DeclarationError, Fault
 
 from . import program
 from .inputs import input_errors
-from .node_pools import constructed
+from .replacement import constructed
 
 
 class ClusterArgs(TypedDict):

@@ -128,7 +128,7 @@ def deploy(declaration: Cluster, parent: pulumi.Resource | None = None, provider
     """
     if declaration.adopt is None:
         return _deployed(declaration, parent, providers)
-    from .imported import importing  # noqa: PLC0415 - for stacks that adopt alone
+    from .adoption import importing  # noqa: PLC0415 - for stacks that adopt alone
 
     with importing(project_directory(Path.cwd()) / declaration.adopt):
         return _deployed(declaration, parent, providers)

@@ -20,7 +20,7 @@ from ebbtide.placement.queue_policy import QUEUE_REQUIRED_LABEL
 from ebbtide.placement.queueing import Flavor, largest_node
 from ebbtide.values import quantities
 
-from ..node_pools import hooks
+from ..replacement import hooks
 from .manifest import PATCH_FORCE, Manifest, leaf_options, obj
 from .security import (
     called_from,

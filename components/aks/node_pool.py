@@ -15,9 +15,9 @@ from ebbtide.declaration.model.pool_inputs import inputs_of
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.declaration.model.site import Site
 
-from ..cluster import Labels
 from ..inputs import overridden, resolved_pool, without_none
-from ..node_pools import NEEDS_NEW_NAME, NEW_POOL_BESIDE, ImmutableInputs, Replacement, all_but, drain_input
+from ..labels_and_kubeconfig import Labels
+from ..replacement import NEEDS_NEW_NAME, NEW_POOL_BESIDE, ImmutableInputs, Replacement, all_but, drain_input
 
 
 def without_aliases(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:

@@ -20,7 +20,7 @@ from pulumi_azure_native import compute
 from ebbtide.declaration.model.physical_names import CAPACITY_RESERVATION_GROUP, fitting
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 
-from ..cluster import Labels
+from ..labels_and_kubeconfig import Labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

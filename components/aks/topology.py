@@ -13,9 +13,16 @@ from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.declaration.model.rules.resources import resource_overrides
 
-from ..cluster import Labels, billing_labels, expires, kubernetes_provider, of_pool, topology_inputs
 from ..inputs import overriding, require_cloud
-from ..node_pools import NEW_NAME, node_pools, replacements
+from ..labels_and_kubeconfig import (
+    Labels,
+    billing_labels,
+    expires,
+    kubernetes_provider,
+    of_pool,
+    topology_inputs,
+)
+from ..replacement import NEW_NAME, node_pools, replacements
 from .cluster import Cluster, ClusterArgs, MaintenanceSchedules, MaintenanceSchedulesArgs, kubeconfig
 from .identity import Identity, IdentityArgs, Members, MembersArgs
 from .ignored_changes import OUTPUT

@@ -10,9 +10,8 @@ from ..addons.addons import Addons, AddonsArgs, has_add_ons
 from ..inputs import require_cloud
 from .artifacts import artifacts
 from .cluster import Cluster, ClusterArgs
-from .gpu_networks import GpuNetworks, GpuNetworksArgs, Interface
 from .identity import Identity, IdentityArgs, KeyGrants, KeyGrantsArgs, Members, MembersArgs, key_grants
-from .network import Network, NetworkArgs
+from .network import GpuNetworks, GpuNetworksArgs, Interface, Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
 from .reservation import future_reservation
 from .teams import Registry, RegistryArgs, Tenant, TenantArgs, team_resources

@@ -14,7 +14,7 @@ from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.physical_names import BUCKET, SERVICE_ACCOUNT, fitting
 
 from ..addons.add_on import ArtifactStore
-from ..cluster import Labels
+from ..labels_and_kubeconfig import Labels
 from .topology import Topology
 
 IDENTITY = "iam.gke.io/gcp-service-account"

@@ -11,8 +11,8 @@ from ebbtide.declaration.model.cloud import DAYS, Gke, Maintenance, MaintenanceE
 from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.tenancy import groups_domain
 
-from ..cluster import Labels, exec_kubeconfig
 from ..inputs import overridden, without_none
+from ..labels_and_kubeconfig import Labels, exec_kubeconfig
 from .network import Network
 
 _TYPE: Final = "gcp:container/cluster:Cluster"

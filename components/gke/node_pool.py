@@ -14,10 +14,10 @@ from ebbtide.declaration.model.pool_inputs import inputs_of
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.declaration.model.site import Site
 
-from ..cluster import Labels
 from ..inputs import overridden, resolved_pool, without_none
-from ..node_pools import NEW_NAME, NEW_POOL_BESIDE, ImmutableInputs, Replacement, all_but, drain_input
-from .gpu_networks import Interface
+from ..labels_and_kubeconfig import Labels
+from ..replacement import NEW_NAME, NEW_POOL_BESIDE, ImmutableInputs, Replacement, all_but, drain_input
+from .network import Interface
 
 _TYPE: Final = "gcp:container/nodePool:NodePool"
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"

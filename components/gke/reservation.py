@@ -21,7 +21,7 @@ from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.values import clock, durations
 from ebbtide.values.paths import value_at
 
-from ..node_pools import hooks
+from ..replacement import hooks
 
 _DECLARED: Final = {
     "timeWindow.startTime": "capacity.from",

@@ -24,7 +24,7 @@ from ..addons.teams import (
     fixed_registry_key,
     registry_inputs,
 )
-from ..cluster import Labels, of_team
+from ..labels_and_kubeconfig import Labels, of_team
 from .artifacts import IDENTITY, bucket_encryption
 from .topology import Topology
 

@@ -10,13 +10,19 @@ from ebbtide.declaration.model.cloud import Gke
 from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.rules.resources import resource_overrides
 
-from ..cluster import Labels, billing_labels, expires, kubernetes_provider, of_pool, topology_inputs
 from ..inputs import overriding, require_cloud
-from ..node_pools import node_pools
+from ..labels_and_kubeconfig import (
+    Labels,
+    billing_labels,
+    expires,
+    kubernetes_provider,
+    of_pool,
+    topology_inputs,
+)
+from ..replacement import node_pools
 from .cluster import Cluster, ClusterArgs, existing_kubeconfig, own_kubeconfig
-from .gpu_networks import GpuNetworks, GpuNetworksArgs
 from .identity import Identity, IdentityArgs, KeyGrants, Members, MembersArgs, key_grants
-from .network import Network, NetworkArgs
+from .network import GpuNetworks, GpuNetworksArgs, Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
 from .reservation import future_reservation, reservation_name
 

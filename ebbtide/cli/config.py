@@ -1,7 +1,10 @@
-"""The `config` commands: defaults of the workload commands, in the project's folder or the user's."""
+"""The `config` commands: defaults of the workload commands, in the project's folder or the user's; and the
+command of kubectl, which makes connections to pods.
+"""
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
@@ -214,3 +217,30 @@ def _write(file: Path, values: Mapping[str, str]) -> None:
         file.write_text(json.dumps(values, indent=2) + "\n")
     except OSError as error:
         raise ConfigError(f"{file}: The file cannot be written: {error.strerror}.") from None
+
+
+class NoKubectlError(EbbtideError):
+    """kubectl is not installed; the message has the fix."""
+
+
+def kubectl_command(namespace: str = "", context: str = "") -> list[str]:
+    """Return the command of kubectl for a namespace.
+
+    Args:
+        namespace: the namespace; empty for the context's.
+        context: the kubeconfig's context; empty for the current one.
+
+    Raises:
+        NoKubectlError: kubectl is not installed.
+    """
+    path = shutil.which("kubectl")
+    if path is None:
+        raise NoKubectlError(
+            "kubectl is not on PATH, and it makes the connection to the pod. Install it: "
+            "https://kubernetes.io/docs/tasks/tools/."
+        )
+    return [
+        path,
+        *(["--context", context] if context else []),
+        *(["--namespace", namespace] if namespace else []),
+    ]

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from ebbtide.cli.config import namespace_of
+from ebbtide.cli.config import kubectl_command, namespace_of
 from ebbtide.cli.consoles import ExitStatus, console, say
 from ebbtide.cli.job import fields_of, with_defaults, with_shared_options
-from ebbtide.cli.kubectl import kubectl_command
 from ebbtide.operations.engine.interrupts import ending_signals
 
 if TYPE_CHECKING:
@@ -125,7 +124,7 @@ def _reading(api: "Api", name: str, options: dict[str, Any]) -> "Generator[Objec
 
 def _wait(api: "Api", reader: "Object") -> "Object":
     """Wait until a reader runs, with the reasons of the wait; return its pod."""
-    from ebbtide.cli.follow_progress import narration  # noqa: PLC0415
+    from ebbtide.cli.follow import narration  # noqa: PLC0415
     from ebbtide.work import progress  # noqa: PLC0415
     from ebbtide.work.runs.sessions import wait_until_running  # noqa: PLC0415
 

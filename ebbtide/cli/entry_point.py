@@ -27,7 +27,6 @@ from ebbtide.cli.cp import cp
 from ebbtide.cli.destroy import destroy
 from ebbtide.cli.doctor import doctor
 from ebbtide.cli.drift import drift
-from ebbtide.cli.extend import extend
 from ebbtide.cli.follow import follow
 from ebbtide.cli.init import init
 from ebbtide.cli.job import job
@@ -39,7 +38,7 @@ from ebbtide.cli.preview import preview
 from ebbtide.cli.prices import prices_refresh
 from ebbtide.cli.profile import profile
 from ebbtide.cli.quota import quota
-from ebbtide.cli.reap import reap
+from ebbtide.cli.reap import extend, reap
 from ebbtide.cli.rehearse import rehearse
 from ebbtide.cli.replay import replay
 from ebbtide.cli.review import review, write_failure

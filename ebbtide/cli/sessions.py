@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, Self
 
 import typer
 
-from ebbtide.cli.config import namespace_of
+from ebbtide.cli.config import kubectl_command, namespace_of
 from ebbtide.cli.consoles import ExitStatus, console, say
 from ebbtide.cli.follow import available_profile
 from ebbtide.cli.job import fields_of, with_defaults, with_shared_options
-from ebbtide.cli.kubectl import kubectl_command
 from ebbtide.cli.run import UNRECORDED, Code, CodeInOption, Setup, with_code
 from ebbtide.errors import EbbtideError
 from ebbtide.operations.engine.interrupts import ending_signals
@@ -163,7 +162,7 @@ class _Session:
 
     def wait(self) -> Object:
         """Wait until the pod runs, with the reasons of the wait; return the pod."""
-        from ebbtide.cli.follow_progress import ProgressLines, narration  # noqa: PLC0415
+        from ebbtide.cli.follow import ProgressLines, narration  # noqa: PLC0415
         from ebbtide.work.runs.sessions import wait_until_running  # noqa: PLC0415
 
         namespace = self.job["metadata"]["namespace"]

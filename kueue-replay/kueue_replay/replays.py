@@ -24,11 +24,10 @@ from kueue_replay.cloud_model import Availability, Cloud, CloudModel, assumption
 from kueue_replay.cluster import Cluster, Declaration, Part
 from kueue_replay.kueue import PROGRAM
 from kueue_replay.mapping import Mapped, Mapper, Table, Work, check_table
-from kueue_replay.report import AssumptionReport, MappingReport, ReplayReport
+from kueue_replay.report import AssumptionReport, MappingReport, ReplayReport, verdict
 from kueue_replay.scheduler import Decision, Forwarding, Scheduler, Schedulers, schedulers
 from kueue_replay.simulation import LONGEST, JobOutcome, Outcome, simulate, waits
 from kueue_replay.trace import Trace, TraceJob, read_trace
-from kueue_replay.verdict import verdict
 
 MOST_FOR_ASSUMPTIONS: Final = 5000
 """Largest number of jobs that is replayed again for each assumption."""

@@ -32,15 +32,15 @@ def _readers(paths: Iterable[Path], *names: str) -> list[str]:
 
 def test_configuration_has_one_reader() -> None:
     """Only `components/program.py` reads `pulumi.Config`; what commands add for a run is read in
-    `components/imported.py` and `components/node_pools.py`."""
-    of_commands = ["components/imported.py", "components/node_pools.py"]
+    `components/adoption.py` and `components/replacement.py`."""
+    of_commands = ["components/adoption.py", "components/replacement.py"]
     assert _readers(_PROGRAM, "Config", "get_all_config") == [*of_commands, relative(_READER)]
 
 
 def test_environment_has_no_reader() -> None:
     """The declaration alone decides what is created, never the user's environment: one variable names the
     file into which a preview of `ebbtide up` writes the kubeconfig."""
-    assert _readers([*_PROGRAM, *_MODEL], "environ", "getenv") == ["components/cluster.py"]
+    assert _readers([*_PROGRAM, *_MODEL], "environ", "getenv") == ["components/labels_and_kubeconfig.py"]
 
 
 def test_keys_have_no_schema_in_the_project() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from components.aks.node_pool import POOLS as AKS_POOLS
 from components.gke.node_pool import POOLS
-from components.node_pools import ImmutableInputError, ImmutableInputs
+from components.replacement import ImmutableInputError, ImmutableInputs
 from ebbtide.declaration.model.base import POOL_TYPES
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.declaration.providers.schema import properties, properties_of

@@ -12,7 +12,7 @@ import yaml
 from components import aks, gke
 from components.aks.node_pool import POOLS as AKS_POOLS
 from components.gke.node_pool import POOLS as GKE_POOLS
-from components.node_pools import ImmutableInputError, ImmutableInputs
+from components.replacement import ImmutableInputError, ImmutableInputs
 from ebbtide.declaration.model.declare import declare
 from ebbtide.values.paths import value_at
 from tests.running import full

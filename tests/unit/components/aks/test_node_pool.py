@@ -8,7 +8,7 @@ from pulumi_azure_native import containerservice
 
 from components.aks import NodePool, NodePoolArgs
 from components.aks.node_pool import POOLS, pool_inputs
-from components.node_pools import ImmutableInputError
+from components.replacement import ImmutableInputError
 from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
