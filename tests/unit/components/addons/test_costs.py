@@ -1,9 +1,8 @@
-"""The cost recorder's objects: what its pod may do, and who may change its record."""
+"""The record of costs: who may change it."""
 
 import pytest
 
 from components.addons.costs import objects
-from ebbtide.declaration.catalog.resources import footprint
 from ebbtide.declaration.model.declare import declare
 from ebbtide.values.paths import Object
 from tests.declarations import BASES, changed
@@ -19,21 +18,6 @@ def made(request: pytest.FixtureRequest) -> list[Object]:
 
 def _named(made: list[Object], kind: str, name: str) -> Object:
     return next(item for item in made if (item["kind"], item["metadata"]["name"]) == (kind, name))
-
-
-def test_the_pod_of_the_recorder(made: list[Object]) -> None:
-    """The pod writes to no file, has no privilege and no more memory than the system pool reserves for it."""
-    pod = _named(made, "CronJob", "recorder")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
-    (container,) = pod["containers"]
-    assert container["securityContext"] == {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    }
-    assert pod["securityContext"]["runAsNonRoot"]
-    assert all(mount["readOnly"] for mount in container["volumeMounts"])
-    limit = f"{footprint('costs').most.memory_mib:.0f}Mi"
-    assert container["resources"]["requests"]["memory"] == container["resources"]["limits"]["memory"] == limit
 
 
 def test_members_read_the_record_alone(made: list[Object]) -> None:

@@ -267,14 +267,6 @@ def test_checkpoints_outlive_a_permanent_cluster(
         assert item.inputs["forceDestroy"] is not kept
 
 
-def test_buckets_are_private() -> None:
-    """Buckets cannot be read without an identity."""
-    gcs = inputs(team("gke", bucket={}), "gcp:storage/bucket:Bucket")
-    assert (gcs["publicAccessPrevention"], gcs["uniformBucketLevelAccess"]) == ("enforced", True)
-    blob = inputs(team("aks", bucket={}), "azure-native:storage:StorageAccount")
-    assert (blob["allowBlobPublicAccess"], blob["allowSharedKeyAccess"]) == (False, False)
-
-
 def _exports(cloud: Mapping[str, Any], **fields: Any) -> Any:
     teams = [{"name": "vision", "volume": {"kind": "filestore"}}]
     recording = synth(changed(GKE, cloud=GKE["cloud"] | cloud, teams=teams, **fields))

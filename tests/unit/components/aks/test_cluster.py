@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from components.aks.cluster import CredentialsError, kubeconfig_text, server_and_authority
-from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.recording.recording import Recording, Resource
 from tests.declarations import AKS, changed
 from tests.synth import synth
@@ -22,7 +21,6 @@ SUBNET = (
     "/subscriptions/11111111-2222-3333-4444-555555555555/resourceGroups/r"
     "/providers/Microsoft.Network/virtualNetworks/v/subnets/n"
 )
-TAGS = {"ebbtide-cluster": "train", "ebbtide-owner": "vision-team"}
 
 
 def cluster(recording: Recording) -> Any:
@@ -44,15 +42,6 @@ def given(resource: Resource) -> Any:
 def waited_for(recording: Recording, resource: Resource) -> set[str]:
     """Logical names of what a resource waits for."""
     return {recording[urn].name for urn in resource.dependencies}
-
-
-def test_only_entra_lets_anyone_in() -> None:
-    """There are no local accounts, and no command that is run around the API server's guard."""
-    inputs = cluster(synth(AKS))
-    assert inputs["disableLocalAccounts"] is True
-    assert inputs["enableRBAC"] is True
-    assert inputs["aadProfile"] == {"managed": True, "enableAzureRBAC": True, "adminGroupObjectIDs": []}
-    assert inputs["apiServerAccessProfile"] == {"authorizedIPRanges": [], "disableRunCommand": True}
 
 
 ZONE = (
@@ -132,24 +121,6 @@ def test_pipelines_leave_the_system_pool_untainted() -> None:
     """A pipeline's driver pods tolerate nothing, and must run somewhere."""
     (pool,) = cluster(synth(changed(AKS, addons={"pipelines": {}})))["agentPoolProfiles"]
     assert "nodeTaints" not in pool
-
-
-def test_everything_that_takes_tags_has_them() -> None:
-    """Also the nodes of the system pool, which are billed apart from the cluster."""
-    recording = synth(changed(AKS, lifetime={"hours": 8}))
-    tags = TAGS | {"ebbtide-expires": "8h-after-the-first-up"}
-    tagged = [item for item in recording if "tags" in item.inputs]
-    assert [
-        item.name for item in tagged if not tags.items() <= Inputs(item.inputs).labels("tags").items()
-    ] == []
-    assert {item.type.split(":")[2] for item in tagged} == {
-        "ResourceGroup",
-        "VirtualNetwork",
-        "UserAssignedIdentity",
-        "ManagedCluster",
-        "AgentPool",
-    }
-    assert cluster(recording)["agentPoolProfiles"][0]["tags"] == tags | {"ebbtide-pool": "system"}
 
 
 def test_a_long_name_fits_the_host_name() -> None:

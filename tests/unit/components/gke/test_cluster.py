@@ -24,17 +24,6 @@ def cloud(**more: Any) -> dict[str, Any]:
     return changed(GKE, cloud=GKE["cloud"] | more)
 
 
-def test_the_cluster_is_private_and_reached_by_name() -> None:
-    """Neither nodes nor control plane have an address of their own, only a name guarded by IAM."""
-    inputs = cluster(synth(GKE))
-    assert inputs["privateClusterConfig"] == {"enablePrivateNodes": True}
-    assert inputs["controlPlaneEndpointsConfig"] == {
-        "dnsEndpointConfig": {"allowExternalTraffic": True},
-        "ipEndpointsConfig": {"enabled": False},
-    }
-    assert "masterAuthorizedNetworksConfig" not in inputs
-
-
 def test_a_private_control_plane_has_an_address_in_its_network_alone() -> None:
     """There is no DNS endpoint, and what is in other networks gets in by their ranges; the kubeconfig has the
     address and its authority."""
@@ -125,13 +114,6 @@ def test_network_tags_of_the_cluster_and_of_the_pool_are_on_the_nodes() -> None:
     assert tags["cpu"] == ["ml", "no-egress", "allow-ssh"]
     assert tags["t4"] == ["ml", "no-egress"]
     assert cluster(recording)["nodeConfig"]["tags"] == ["ml", "no-egress"]
-
-
-def test_the_nodes_have_an_account_that_can_do_little() -> None:
-    """Two roles, on the project, and no broad one."""
-    recording = synth(GKE)
-    roles = {str(grant.inputs["role"]) for grant in recording.of_type("gcp:projects/iAMMember:IAMMember")}
-    assert roles == {"roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader"}
 
 
 def test_the_kubeconfig_of_an_existing_cluster_is_asked_for() -> None:

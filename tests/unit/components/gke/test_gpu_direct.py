@@ -19,7 +19,6 @@ from tests.synth import synth
 RDMA = only(GKE, machine="a3-ultragpu-8g", gpuDirect="rdma", capacity="spot")
 TCPXO = only(GKE, machine="a3-megagpu-8g", gpuDirect="tcpxo", capacity="spot")
 BOTH = changed(RDMA, pools=[*RDMA["pools"], {**TCPXO["pools"][-1], "name": "mega"}])
-NODE_POOL = "gcp:container/nodePool:NodePool"
 CLUSTER = "gcp:container/cluster:Cluster"
 
 
@@ -29,23 +28,6 @@ def _inputs(recording: Recording, kind: str) -> list[dict[str, Any]]:
 
 def _profile(declaration: Declaration) -> Profile:
     return Profile.load(profile(declare(declaration)).json())
-
-
-def test_networks_of_rdma() -> None:
-    """Nodes have a second gVNIC, and a NIC in each of the eight subnets of the zone's RoCE network, which
-    takes no firewall rule."""
-    recording = synth(RDMA)
-    rdma = recording.named("train-gpu-rdma", "gcp:compute/network:Network").inputs
-    assert rdma["networkProfile"] == "projects/acme-ml/global/networkProfiles/us-central1-a-vpc-roce"
-    assert [item["name"] for item in _inputs(recording, "Firewall")] == ["train-gvnic-1-internal"]
-    subnets = {item["name"]: item["ipCidrRange"] for item in _inputs(recording, "Subnetwork")[1:]}
-    assert list(subnets) == ["train-gvnic-1", *(f"train-rdma-{number}" for number in range(8))]
-    assert len({*subnets.values()}) == 9
-    pool: Any = recording.named("train-work", NODE_POOL).inputs
-    interfaces = pool["networkConfig"]["additionalNodeNetworkConfigs"]
-    assert [item["network"] for item in interfaces] == ["train-gvnic-1", *["train-rdma"] * 8]
-    assert [item["subnetwork"] for item in interfaces] == list(subnets)
-    assert recording.named("train-cluster", CLUSTER).inputs["enableMultiNetworking"] is True
 
 
 def test_networks_of_tcpxo() -> None:
