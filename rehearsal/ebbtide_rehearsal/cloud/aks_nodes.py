@@ -84,7 +84,7 @@ def answered(store: Store, state: Mapping[str, Any], old: Mapping[str, Any], ver
     count = next((item for item in (state.get("count"), old.get("count")) if item is not None), least)
     own = str(state.get("orchestratorVersion") or version)
     is_spot = state.get("scaleSetPriority") == "Spot"
-    taints = list(state.get("nodeTaints") or ())
+    taints: list[str] = [*(state.get("nodeTaints") or ())]
     return {
         **({"scaleSetEvictionPolicy": "Delete", "spotMaxPrice": -1} if is_spot else {}),
         **({"gpuProfile": {"driver": "Install"}} if known.accelerator else {}),

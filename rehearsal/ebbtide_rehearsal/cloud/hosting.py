@@ -244,7 +244,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
 
 def autoscaling(state: Mapping[str, Any]) -> Autoscaling:
     """Return the settings of an AKS cluster's autoscaler, with defaults for omitted ones."""
-    profile = state.get("autoScalerProfile") or {}
+    profile: Mapping[str, Any] = state.get("autoScalerProfile") or {}
     given = {
         own: _setting(own, profile[name]) for name, own in _SETTINGS.items() if profile.get(name, "") != ""
     }

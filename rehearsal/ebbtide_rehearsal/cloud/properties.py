@@ -83,7 +83,7 @@ def unknown_paths(token: str, inputs: Properties) -> list[str]:
     ]
 
 
-def pruned(value: Any, omitted: Sequence[str], path: str = "") -> Any:
+def pruned(value: Plain, omitted: Sequence[str], path: str = "") -> Plain:
     """Return a value without the omitted paths."""
     if isinstance(value, dict):
         below = {key: child_path(path, key) for key in value}
@@ -134,9 +134,9 @@ def _is_map(token: str, path: str) -> bool:
     return name in known and word(known[name].hint) == "map"
 
 
-def as_data_source(known: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:
+def as_data_source(known: Mapping[str, Any], state: Mapping[str, Plain]) -> dict[str, Plain]:
     """Return a state as a data source of Terraform does: a nested object is a list of one."""
-    result: dict[str, Any] = {}
+    result: dict[str, Plain] = {}
     for key, item in state.items():
         hint = known[key].hint if key in known else None
         if isinstance(item, dict) and word(hint) == "object":

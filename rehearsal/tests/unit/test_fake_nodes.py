@@ -110,7 +110,7 @@ def test_who_installs_the_driver(tmp_path: Path, version: str, *, installed: boo
 def test_one_thread_for_each_core(tmp_path: Path) -> None:
     """A node without SMT has half of its machine's CPUs."""
     cloud = with_cluster(tmp_path)
-    features = {"nodeConfig__advancedMachineFeatures": {"threadsPerCore": 1}, "name": "calm"}
+    features: dict[str, Any] = {"nodeConfig__advancedMachineFeatures": {"threadsPerCore": 1}, "name": "calm"}
     cloud.create(NODE_POOL, base("train-cpu", **features))
     assert cloud.node_pools()["calm"].allocatable["cpu"] == "3920m"
 
@@ -456,7 +456,7 @@ def test_nodes_are_recreated_by_surge() -> None:
     pool = a_pool(version=1, size=2, autoscaled=False, initial=2)
     old = tuple(a_machine(pool, number) for number in range(2))
     new = a_machine(pool, 7, version=1)
-    steps = [
+    steps: list[tuple[tuple[Machine, ...], tuple[list[str], list[Machine]]]] = [
         (old, (["us-central1-a"], [])),
         ((*old, new.having(state="starting")), ([], [])),
         ((*old, new), ([], [old[0]])),

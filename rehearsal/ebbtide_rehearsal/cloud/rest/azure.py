@@ -13,8 +13,8 @@ Azure docs, cost-management retail-prices (2026): filters are case-sensitive, an
 import re
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlencode
 
 from ebbtide.analysis.changes.azure import names
@@ -36,15 +36,18 @@ from ebbtide_rehearsal.cloud.rest.server import (
     RefusedRequestError,
     Request,
     Response,
-    Route,
     bearer,
+    route,
+    routes_of,
 )
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 _SCOPE: Final = r"(?i:/subscriptions/)(?P<subscription>[^/]+)"
 _GROUP: Final = _SCOPE + r"(?i:/resourceGroups/)(?P<group>[^/]+)"
-_CREDENTIALS: Final = "/federatedIdentityCredentials"
-_STORAGE: Final = _GROUP + "/providers/Microsoft.Storage/storageAccounts/[^/]+"
+_PARTS: Final = (
+    r".+?/(?:federatedIdentityCredentials|blobServices/default/containers|fileServices/default/shares)/[^/]+"
+)
+_REGISTRY: Final = _GROUP + "/providers/Microsoft.ContainerRegistry/registries/[^/]+"
 _METRICS: Final = "/providers/Microsoft.Insights/metrics"
 _RESULT: Final = "a9f1"
 _VERSIONS: Final = ("2027-01-01-preview", "2024-05-01", "2023-01-01")
@@ -61,93 +64,31 @@ def planted(identity: str, *, location: str = "eastus", **state: Any) -> Resourc
     return Resource(AZURE, identity, ids.azure_type(identity), state={"location": location, **state})
 
 
+Paged: TypeAlias = Callable[[list[Mapping[str, Any]], Request], Mapping[str, Any]]
+
+
 class AzureResources:
     """Resources of subscriptions."""
 
-    def __init__(
-        self,
-        store: Store,
-        check: Callable[[Request], None],
-        paged: Callable[[list[Mapping[str, Any]], Request], Mapping[str, Any]],
-    ) -> None:
+    def __init__(self, store: Store, paged: Paged) -> None:
         """Serve resources.
 
         Args:
             store: the fake cloud's store.
-            check: rejects a request without credentials, version or subscription.
             paged: returns a page of a list.
         """
-        self._store, self._check, self._paged = store, check, paged
-
-    def routes(self) -> Iterator[Route]:
-        """Yield the routes of the operations."""
-        for name, method, path, handle in (
-            ("Microsoft.Resources/subscriptions/read", "GET", _SCOPE, self._subscription),
-            ("Microsoft.Resources/resources/read", "GET", _SCOPE + "/resources", self._resources),
-            ("Microsoft.Resources/resourceGroups/read", "GET", _SCOPE + "/resourcegroups", self._groups),
-            (
-                "Microsoft.Authorization/roleAssignments/read",
-                "GET",
-                _SCOPE + "/providers/Microsoft.Authorization/roleAssignments",
-                self._assignments,
-            ),
-            (
-                "Microsoft.Resources/providers/read",
-                "GET",
-                _SCOPE + r"/providers/(?P<namespace>[^/]+)",
-                self._provider,
-            ),
-            (
-                "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials/read",
-                "GET",
-                f"(?P<resource>{_GROUP}/providers/.+?/userAssignedIdentities/[^/]+{_CREDENTIALS}/[^/]+)",
-                self._part,
-            ),
-            (
-                "Microsoft.Storage/storageAccounts/blobServices/containers/read",
-                "GET",
-                f"(?P<resource>{_STORAGE}/blobServices/default/containers/[^/]+)",
-                self._part,
-            ),
-            (
-                "Microsoft.Storage/storageAccounts/fileServices/shares/read",
-                "GET",
-                f"(?P<resource>{_STORAGE}/fileServices/default/shares/[^/]+)",
-                self._part,
-            ),
-            (
-                "Microsoft.Resources/operationresults/read",
-                "GET",
-                _SCOPE + "/operationresults/[^/]+",
-                self._done,
-            ),
-            (
-                "Microsoft.Insights/Metrics/Read",
-                "GET",
-                f"(?P<resource>{_GROUP}/providers/.+?)/(?:blob|file)Services/default{_METRICS}",
-                self._metrics,
-            ),
-            (
-                "Microsoft.ContainerRegistry/registries/listUsages/read",
-                "GET",
-                f"(?P<resource>{_GROUP}/providers/Microsoft.ContainerRegistry/registries/[^/]+)/listUsages",
-                self._usages,
-            ),
-            ("Microsoft.Resources/resourceGroups/delete", "DELETE", _GROUP, self._delete),
-            ("Microsoft.Resources/resources/delete", "DELETE", _GROUP + "/providers/.+", self._delete),
-        ):
-            yield Route(name, method, re.compile(path), handle)
+        self._store, self._paged = store, paged
 
     def _all(self, request: Request) -> list[Resource]:
         scope = f"/subscriptions/{request.names['subscription']}"
         return [resource for resource in self._store.resources(AZURE) if ids.within(resource.id, scope)]
 
+    @route("Microsoft.Resources/subscriptions/read", "GET", _SCOPE)
     def _subscription(self, request: Request) -> Mapping[str, Any]:
-        self._check(request)
         return {"id": request.path, "subscriptionId": request.names["subscription"], "state": "Enabled"}
 
+    @route("Microsoft.Resources/resources/read", "GET", _SCOPE + "/resources")
     def _resources(self, request: Request) -> Mapping[str, Any]:
-        self._check(request)
         listed = [
             _document(resource)
             for resource in self._all(request)
@@ -155,13 +96,17 @@ class AzureResources:
         ]
         return self._paged(listed, request)
 
+    @route("Microsoft.Resources/resourceGroups/read", "GET", _SCOPE + "/resourcegroups")
     def _groups(self, request: Request) -> Mapping[str, Any]:
-        self._check(request)
         groups = [_document(resource) for resource in self._all(request) if "/providers/" not in resource.id]
         return self._paged(groups, request)
 
+    @route(
+        "Microsoft.Authorization/roleAssignments/read",
+        "GET",
+        _SCOPE + "/providers/Microsoft.Authorization/roleAssignments",
+    )
     def _assignments(self, request: Request) -> Mapping[str, Any]:
-        self._check(request)
         listed: list[Mapping[str, Any]] = [
             {"id": item.id, "name": ids.last(item.id), "properties": dict(item.state)}
             for item in self._all(request)
@@ -169,11 +114,12 @@ class AzureResources:
         ]
         return self._paged(listed, request)
 
+    @route("Microsoft.Resources/resources/read", "GET", f"(?P<resource>{_GROUP}/providers/{_PARTS})")
     def _part(self, request: Request) -> Mapping[str, Any]:
         return _document(self._existing(request))
 
+    @route("Microsoft.Resources/providers/read", "GET", _SCOPE + "/providers/(?P<namespace>[^/]+)")
     def _provider(self, request: Request) -> Mapping[str, Any]:
-        self._check(request)
         namespace = request.names["namespace"]
         types = {
             ids.azure_type(resource.id).partition("/")[2]
@@ -190,13 +136,17 @@ class AzureResources:
         }
 
     def _existing(self, request: Request) -> Resource:
-        self._check(request)
         identity = request.names["resource"]
         resource = next((item for item in self._all(request) if ids.same(item.id, identity)), None)
         if resource is None:
             raise RefusedRequestError(404, f"The Resource '{identity}' was not found.")
         return resource
 
+    @route(
+        "Microsoft.Insights/Metrics/Read",
+        "GET",
+        f"(?P<resource>{_GROUP}/providers/.+?)/(?:blob|file)Services/default{_METRICS}",
+    )
     def _metrics(self, request: Request) -> Mapping[str, Any]:
         """Return the requested metrics of a storage account; no point for one without a value."""
         values = self._existing(request).state.get("metrics", {})
@@ -208,12 +158,17 @@ class AzureResources:
             ]
         }
 
+    @route(
+        "Microsoft.ContainerRegistry/registries/listUsages/read",
+        "GET",
+        f"(?P<resource>{_REGISTRY})/listUsages",
+    )
     def _usages(self, request: Request) -> Mapping[str, Any]:
         size = self._existing(request).state.get("size", 0)
         return {"value": [{"name": "Size", "limit": 0, "currentValue": size, "unit": "Bytes"}]}
 
+    @route("Microsoft.Resources/resources/delete", "DELETE", _GROUP + "(/providers/.+)?")
     def _delete(self, request: Request) -> Response:
-        self._check(request)
         resource = next((item for item in self._all(request) if ids.same(item.id, request.path)), None)
         if resource is None:
             if "/providers/" in request.path:
@@ -248,8 +203,8 @@ class AzureResources:
             )
             raise RefusedRequestError(409, message, "ScopeLocked")
 
-    def _done(self, request: Request) -> Mapping[str, Any]:
-        self._check(request)
+    @route("Microsoft.Resources/operationresults/read", "GET", _SCOPE + "/operationresults/[^/]+")
+    def _done(self, _request: Request) -> Mapping[str, Any]:
         return {}
 
 
@@ -310,39 +265,13 @@ def described(store: Store, cluster: Resource) -> Mapping[str, Any]:
 
 
 class AzureClusters:
-    """AKS clusters.
+    """AKS clusters."""
 
-    Attributes:
-        routes: operations of the API.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        check: Callable[[Request], None],
-        paged: Callable[[list[Mapping[str, Any]], Request], Mapping[str, Any]],
-    ) -> None:
-        """Serve the clusters of a store.
-
-        Args:
-            store: the fake cloud's store.
-            check: rejects requests without valid credentials or `api-version`.
-            paged: returns a page of a list.
-        """
-        self._store, self._check, self._paged = store, check, paged
-        name = "Microsoft.ContainerService/managedClusters"
-        listed = _SCOPE + r"/providers/Microsoft\.ContainerService/managedClusters"
-        schedules = f"{_CLUSTER}/maintenanceConfigurations"
-        self.routes = (
-            Route(f"{name}/list", "GET", re.compile(listed), self._list),
-            Route(f"{name}/maintenanceConfigurations/read", "GET", re.compile(schedules), self._schedules),
-            Route(f"{name}/read", "GET", re.compile(_CLUSTER), self._get),
-            Route(f"{name}/stop/action", "POST", re.compile(f"{_CLUSTER}/stop"), self._stop),
-            Route(f"{name}/start/action", "POST", re.compile(f"{_CLUSTER}/start"), self._start),
-        )
+    def __init__(self, store: Store, paged: Paged) -> None:
+        """Serve the clusters of a store; `paged` returns a page of a list."""
+        self._store, self._paged = store, paged
 
     def _cluster(self, request: Request) -> Resource:
-        self._check(request)
         identity = request.names["cluster"]
         for resource in self._store.resources(AZURE, CLUSTER):
             if resource.id.lower() == identity.lower():
@@ -351,21 +280,32 @@ class AzureClusters:
         message = f"The Resource 'Microsoft.ContainerService/managedClusters/{name}' was not found."
         raise RefusedRequestError(404, message, "ResourceNotFound")
 
+    @route("Microsoft.ContainerService/managedClusters/read", "GET", _CLUSTER)
     def _get(self, request: Request) -> Mapping[str, Any]:
         return described(self._store, self._cluster(request))
 
+    @route(
+        "Microsoft.ContainerService/managedClusters/list",
+        "GET",
+        _SCOPE + "/providers/Microsoft.ContainerService/managedClusters",
+    )
     def _list(self, request: Request) -> Mapping[str, Any]:
-        self._check(request)
         scope = f"/subscriptions/{request.names['subscription']}"
         clusters = self._store.resources(AZURE, CLUSTER)
         return self._paged(
             [described(self._store, item) for item in clusters if ids.within(item.id, scope)], request
         )
 
+    @route(
+        "Microsoft.ContainerService/managedClusters/maintenanceConfigurations/read",
+        "GET",
+        f"{_CLUSTER}/maintenanceConfigurations",
+    )
     def _schedules(self, request: Request) -> Mapping[str, Any]:
         schedules = _below(self._store, self._cluster(request), _MAINTENANCE)
         return self._paged([_managed(item, item.state) for item in schedules], request)
 
+    @route("Microsoft.ContainerService/managedClusters/stop/action", "POST", f"{_CLUSTER}/stop")
     def _stop(self, request: Request) -> Mapping[str, Any]:
         cluster = self._settled(request, "Running", "stopping")
         if value_at(cluster.inputs, "nodeProvisioningProfile.mode") == "Auto":  # Azure/AKS#5356
@@ -378,6 +318,7 @@ class AzureClusters:
         self._store.put(cluster.having(powerState={"code": "Stopped"}))
         return {}
 
+    @route("Microsoft.ContainerService/managedClusters/start/action", "POST", f"{_CLUSTER}/start")
     def _start(self, request: Request) -> Mapping[str, Any]:
         cluster = self._settled(request, "Stopped", "starting")
         start(self._store, cluster.id)
@@ -446,14 +387,11 @@ class Azure:
         self._query_tokens: set[str] = set()
         self._prices, self._page = prices, page
         self.routes = (
-            Route("metadata/endpoints", "GET", re.compile("/metadata/endpoints"), self._metadata),
-            Route("msi/token", "GET", re.compile("/msi/token"), self._token),
-            Route("Microsoft.Compute/locations/usages/read", "GET", re.compile(_USAGES), self._usages),
-            Route("retail/prices", "GET", re.compile("/api/retail/prices"), self._retail),
-            *AzureResources(store, self._check, self._listed).routes(),
-            *AzureClusters(store, self._check, self._listed).routes,
-            *azure_routes(store, self._check),
-            *Prometheus(store).azure(self._check, self._check_query),
+            *routes_of(self),
+            *routes_of(AzureResources(store, self._listed)),
+            *routes_of(AzureClusters(store, self._listed)),
+            *azure_routes(store),
+            *Prometheus(store).azure(self._check_query),
         )
 
     def owns(self, path: str) -> bool:
@@ -469,7 +407,8 @@ class Azure:
             }
         }
 
-    def _check(self, request: Request) -> None:
+    def check(self, request: Request) -> None:
+        """See `RestApi.check`."""
         subscription = request.names["subscription"]
         if bearer(request) not in self._tokens:
             raise RefusedRequestError(401, "The access token is invalid.")
@@ -484,6 +423,7 @@ class Azure:
         if bearer(request) not in self._query_tokens:
             raise RefusedRequestError(401, "The access token is invalid.")
 
+    @route("metadata/endpoints", "GET", "/metadata/endpoints", is_open=True)
     def _metadata(self, request: Request) -> Mapping[str, Any]:
         """Return the addresses of this cloud."""
         return {
@@ -492,6 +432,7 @@ class Azure:
             "authentication": {"loginEndpoint": request.origin, "audiences": [request.origin]},
         }
 
+    @route("msi/token", "GET", "/msi/token", is_open=True)
     def _token(self, request: Request) -> Mapping[str, Any]:
         """Return a token of a managed identity for Azure Resource Manager, metrics, or registries."""
         if request.headers.get("x-identity-header") not in self._identities:
@@ -509,8 +450,8 @@ class Azure:
             "token_type": "Bearer",
         }
 
+    @route("Microsoft.Compute/locations/usages/read", "GET", _USAGES)
     def _usages(self, request: Request) -> Mapping[str, Any]:
-        self._check(request)
         location = request.names["location"]
         if location not in locations(self._store, CloudKind.AKS).regions():
             message = f"No registered resource provider found for location '{location}'."
@@ -533,6 +474,7 @@ class Azure:
         page, following = self._paged(entries, request, "$skiptoken")
         return {"value": page, **({"nextLink": following} if following else {})}
 
+    @route("retail/prices", "GET", "/api/retail/prices", is_open=True)
     def _retail(self, request: Request) -> Mapping[str, Any]:
         conditions = [_condition(part) for part in _conjuncts(request.query.get("$filter", ""))]
         items = [item for item in self._prices if all(_holds(item, condition) for condition in conditions)]

@@ -16,7 +16,7 @@ not list, and their ids: public project files of 2026-05 to 2026-09.
 import json
 import re
 import secrets
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from ebbtide.declaration.catalog.tables import rows
@@ -28,13 +28,24 @@ from ebbtide_rehearsal.cloud.pools import all_machines, forget
 from ebbtide_rehearsal.cloud.regions import locations
 from ebbtide_rehearsal.cloud.rest.google_clusters import GoogleClusters, described
 from ebbtide_rehearsal.cloud.rest.rights import google_routes
-from ebbtide_rehearsal.cloud.rest.server import Prometheus, RefusedRequestError, Request, Route, bearer
+from ebbtide_rehearsal.cloud.rest.server import (
+    Prometheus,
+    RefusedRequestError,
+    Request,
+    bearer,
+    route,
+    routes_of,
+)
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 _LARGEST_RESOURCE_PAGE: Final = 500
 _LARGEST_PAGE_OF_OBJECTS: Final = 1000
 _GRANT: Final = "gcp:projects/iAMMember:IAMMember"
 _SELF_LINK: Final = r"/compute/v1/(?P<scope>projects/(?P<project>[^/]+)/(?:global|(?:zones|regions)/[^/]+))"
+_COMPUTE: Final = r"/compute/v1/projects/(?P<project>[^/]+)"
+_COLLECTION: Final = "/(?P<collection>[A-Za-z]+)"
+_OPERATION: Final = "/operations/(?P<operation>[^/]+)"
+_OF_CLUSTER: Final = "/clusters/(?P<cluster>[^/]+)"
 _CONTAINER: Final = r"/v1/(?P<parent>projects/(?P<project>[^/]+)/locations/(?P<location>[^/]+))"
 
 
@@ -66,76 +77,18 @@ def _kind(collection: str) -> str:
 class GoogleResources:
     """Resources of projects."""
 
-    def __init__(self, store: Store, check: Callable[[Request], None]) -> None:
-        """Serve resources.
-
-        Args:
-            store: the fake cloud's store.
-            check: rejects a request without credentials, or for an unknown project.
-        """
-        self._store, self._check = store, check
+    def __init__(self, store: Store) -> None:
+        """Serve resources of a store."""
+        self._store = store
         self._operations: dict[str, str] = {}
-
-    def routes(self) -> Iterator[Route]:
-        """Yield the routes of the operations."""
-        listed = r"/compute/v1/projects/(?P<project>[^/]+)/{}/(?P<collection>[A-Za-z]+)"
-        operations = r"/operations/(?P<operation>[^/]+)"
-        cluster_path = r"/clusters/(?P<cluster>[^/]+)"
-        for name, method, path, handle in (
-            ("compute.aggregatedList", "GET", listed.format("aggregated"), self._aggregated),
-            ("compute.list", "GET", listed.format("global"), self._global),
-            ("compute.operations.get", "GET", _SELF_LINK + operations, self._operation),
-            (
-                "compute.delete",
-                "DELETE",
-                _SELF_LINK + "/(?P<collection>[A-Za-z]+)/(?P<name>[^/]+)",
-                self._delete,
-            ),
-            ("storage.objects.list", "GET", "/storage/v1/b/(?P<bucket>[^/]+)/o", self._objects),
-            (
-                "artifactregistry.projects.locations.repositories.get",
-                "GET",
-                _CONTAINER + "/repositories/(?P<repository>[^/]+)",
-                self._repository,
-            ),
-            (
-                "resourcemanager.projects.getIamPolicy",
-                "POST",
-                "/v1/projects/(?P<project>[^/:]+):getIamPolicy",
-                self._policy,
-            ),
-            ("storage.buckets.get", "GET", "/storage/v1/b/(?P<bucket>[^/]+)", self._bucket),
-            (
-                "file.projects.locations.instances.get",
-                "GET",
-                _CONTAINER + "/instances/(?P<instance>[^/]+)",
-                self._labelled,
-            ),
-            (
-                "iam.projects.serviceAccounts.get",
-                "GET",
-                "/v1/projects/(?P<project>[^/:]+)/serviceAccounts/(?P<account>[^/]+)",
-                self._labelled,
-            ),
-            ("container.clusters.list", "GET", _CONTAINER + "/clusters", self._clusters),
-            ("container.operations.get", "GET", _CONTAINER + operations, self._operation),
-            ("container.clusters.delete", "DELETE", _CONTAINER + cluster_path, self._delete_cluster),
-            (
-                "container.nodePools.delete",
-                "DELETE",
-                _CONTAINER + cluster_path + "/nodePools/(?P<pool>[^/]+)",
-                self._delete_cluster,
-            ),
-        ):
-            yield Route(name, method, re.compile(path), handle)
 
     def _of(self, request: Request) -> list[Resource]:
         project = f"projects/{request.names['project']}/"
         resources = self._store.resources(GCP, _kind(request.names["collection"]))
         return [resource for resource in resources if resource.id.startswith(project)]
 
+    @route("compute.aggregatedList", "GET", _COMPUTE + "/aggregated" + _COLLECTION)
     def _aggregated(self, request: Request) -> Mapping[str, Any]:
-        self._check(request)
         collection = request.names["collection"]
         page, following = _page(request, self._of(request))
         warning = {"code": "NO_RESULTS_ON_PAGE", "message": "There are no results for scope 'global'."}
@@ -147,15 +100,15 @@ class GoogleResources:
             listed.setdefault(collection, []).append(resource.state)
         return {"kind": f"{_kind(collection)}AggregatedList", "items": items, **following}
 
+    @route("compute.list", "GET", _COMPUTE + "/global" + _COLLECTION)
     def _global(self, request: Request) -> Mapping[str, Any]:
-        self._check(request)
         resources = [resource for resource in self._of(request) if "/global/" in resource.id]
         page, following = _page(request, resources)
         kind = f"{_kind(request.names['collection'])}List"
         return {"kind": kind, "items": [resource.state for resource in page], **following}
 
+    @route("compute.delete", "DELETE", _SELF_LINK + _COLLECTION + "/(?P<name>[^/]+)")
     def _delete(self, request: Request) -> Mapping[str, Any]:
-        self._check(request)
         scope, collection, name = (request.names[part] for part in ("scope", "collection", "name"))
         identity = f"{scope}/{collection}/{name}"
         if self._store.get(GCP, identity) is None:
@@ -180,13 +133,19 @@ class GoogleResources:
                     return resource.id
         return ""
 
+    @route("file.projects.locations.instances.get", "GET", _CONTAINER + "/instances/[^/]+")
+    def _instance(self, request: Request) -> Mapping[str, Any]:
+        return self._labelled(request)
+
+    @route(
+        "iam.projects.serviceAccounts.get", "GET", "/v1/projects/(?P<project>[^/:]+)/serviceAccounts/[^/]+"
+    )
     def _labelled(self, request: Request) -> Mapping[str, Any]:
         """Return the name and the labels of a resource."""
-        self._check(request)
         return self._described(request.path.removeprefix("/v1/"))
 
+    @route("storage.buckets.get", "GET", "/storage/v1/b/(?P<bucket>[^/]+)")
     def _bucket(self, request: Request) -> Mapping[str, Any]:
-        self._check(request)
         return self._described(request.names["bucket"])
 
     def _described(self, identity: str) -> Mapping[str, Any]:
@@ -196,17 +155,21 @@ class GoogleResources:
         labels = resource.inputs.get("labels")
         return {"name": identity, **({"labels": labels} if labels else {})}
 
+    @route("storage.objects.list", "GET", "/storage/v1/b/(?P<bucket>[^/]+)/o")
     def _objects(self, request: Request) -> Mapping[str, Any]:
-        self._check(request)
         bucket = request.names["bucket"]
         if self._store.get(GCP, bucket) is None:
             raise RefusedRequestError(404, "The specified bucket does not exist.")
         page, following = _page(request, objects(self._store, bucket), _LARGEST_PAGE_OF_OBJECTS)
         return {"kind": "storage#objects", "items": [item.state for item in page], **following}
 
+    @route(
+        "artifactregistry.projects.locations.repositories.get",
+        "GET",
+        _CONTAINER + "/repositories/(?P<repository>[^/]+)",
+    )
     def _repository(self, request: Request) -> Mapping[str, Any]:
         """Return a repository; the size of its images is a 64-bit number, thus text."""
-        self._check(request)
         identity = f"{request.names['parent']}/repositories/{request.names['repository']}"
         document = self._described(identity)
         repository = self._store.get(GCP, identity)
@@ -214,8 +177,8 @@ class GoogleResources:
         size = str(repository.state.get("sizeBytes", 0))
         return {**document, "format": repository.inputs.get("format", ""), "sizeBytes": size}
 
+    @route("resourcemanager.projects.getIamPolicy", "POST", "/v1/projects/(?P<project>[^/:]+):getIamPolicy")
     def _policy(self, request: Request) -> Mapping[str, Any]:
-        self._check(request)
         members: dict[str, list[str]] = {}
         for grant in self._store.resources(GCP, _GRANT):
             if grant.state["project"] == request.names["project"]:
@@ -223,8 +186,8 @@ class GoogleResources:
         bindings = [{"role": role, "members": sorted(own)} for role, own in members.items()]
         return {"version": 3, "etag": "BwYAAAAAAAA=", "bindings": bindings}
 
+    @route("container.clusters.list", "GET", _CONTAINER + "/clusters")
     def _clusters(self, request: Request) -> Mapping[str, Any]:
-        self._check(request)
         parent, location = request.names["parent"], request.names["location"]
         project = (
             f"{parent.rpartition('/locations/')[0]}/locations/{'' if location == '-' else location + '/'}"
@@ -234,8 +197,12 @@ class GoogleResources:
         ]
         return {"clusters": [described(self._store, cluster) for cluster in clusters]} if clusters else {}
 
+    @route("container.nodePools.delete", "DELETE", _CONTAINER + _OF_CLUSTER + "/nodePools/(?P<pool>[^/]+)")
+    def _delete_pool(self, request: Request) -> Mapping[str, Any]:
+        return self._delete_cluster(request)
+
+    @route("container.clusters.delete", "DELETE", _CONTAINER + _OF_CLUSTER)
     def _delete_cluster(self, request: Request) -> Mapping[str, Any]:
-        self._check(request)
         parent, pool = request.names["parent"], request.names.get("pool")
         cluster = f"{parent}/clusters/{request.names['cluster']}"
         identity = f"{cluster}/nodePools/{pool}" if pool else cluster
@@ -255,8 +222,12 @@ class GoogleResources:
         self._operations[name] = f"{operations}/{name}"
         return {"name": name, "status": "RUNNING", "selfLink": self._operations[name]}
 
+    @route("compute.operations.get", "GET", _SELF_LINK + _OPERATION)
+    def _compute_operation(self, request: Request) -> Mapping[str, Any]:
+        return self._operation(request)
+
+    @route("container.operations.get", "GET", _CONTAINER + _OPERATION)
     def _operation(self, request: Request) -> Mapping[str, Any]:
-        self._check(request)
         name = request.names["operation"]
         if name not in self._operations:
             raise RefusedRequestError(404, f"The resource 'operations/{name}' was not found")
@@ -274,7 +245,6 @@ def _page(
     return resources[int(start) : end], {"nextPageToken": str(end)} if end < len(resources) else {}
 
 
-_COMPUTE: Final = r"/compute/v1/projects/(?P<project>[^/]+)"
 _INVALID_GRANT: Final = "invalid_grant"
 _COMPUTE_ENGINE: Final = "6F81-5844-456A"
 _SERVICE: Final = "compute.googleapis.com"
@@ -336,33 +306,11 @@ class Google:
         self._store, self._projects, self._logins, self._skus = store, projects, logins, skus
         self._tokens: set[str] = set()
         self.routes = (
-            Route("oauth2.token", "POST", re.compile("/token"), self._token),
-            Route("compute.projects.get", "GET", re.compile(_COMPUTE), self._project),
-            Route(
-                "compute.regions.get",
-                "GET",
-                re.compile(_COMPUTE + "/regions/(?P<region>[^/]+)"),
-                self._region,
-            ),
-            Route(
-                "cloudquotas.projects.locations.services.quotaInfos.get",
-                "GET",
-                re.compile(
-                    "/v1/projects/(?P<project>[^/]+)/locations/global/services/(?P<service>[^/]+)"
-                    "/quotaInfos/(?P<quota>[^/]+)"
-                ),
-                self._quota_info,
-            ),
-            Route(
-                "cloudbilling.services.skus.list",
-                "GET",
-                re.compile("/v1/services/(?P<service>[^/]+)/skus"),
-                self._sku_page,
-            ),
-            *GoogleResources(store, self._check).routes(),
-            *GoogleClusters(store, self._check).routes,
-            *google_routes(store, self._check),
-            Prometheus(store).google(self._check),
+            *routes_of(self),
+            *routes_of(GoogleResources(store)),
+            *routes_of(GoogleClusters(store)),
+            *google_routes(store),
+            Prometheus(store).google(),
         )
 
     def owns(self, path: str) -> bool:
@@ -377,6 +325,7 @@ class Google:
         detail = {"message": error.message, "domain": "global", "reason": reason}
         return {"error": {"code": error.status, "message": error.message, "errors": [detail]}}
 
+    @route("oauth2.token", "POST", "/token", is_open=True)
     def _token(self, request: Request) -> Mapping[str, Any]:
         if request.body.get("grant_type") != "refresh_token":
             raise RefusedRequestError(400, "Invalid grant_type", "unsupported_grant_type")
@@ -386,7 +335,8 @@ class Google:
         self._tokens.add(token)
         return {"access_token": token, "expires_in": 3599, "token_type": "Bearer"}
 
-    def _check(self, request: Request) -> None:
+    def check(self, request: Request) -> None:
+        """See `RestApi.check`."""
         if bearer(request) not in self._tokens:
             raise RefusedRequestError(
                 401,
@@ -398,13 +348,13 @@ class Google:
         if not known:
             raise RefusedRequestError(404, f"The resource 'projects/{project}' was not found")
 
+    @route("compute.projects.get", "GET", _COMPUTE)
     def _project(self, request: Request) -> Mapping[str, Any]:
-        self._check(request)
         project = request.names["project"]
         return {"kind": "compute#project", "name": project, "quotas": self._quotas("", _OF_PROJECT)}
 
+    @route("compute.regions.get", "GET", _COMPUTE + "/regions/(?P<region>[^/]+)")
     def _region(self, request: Request) -> Mapping[str, Any]:
-        self._check(request)
         project, region = request.names["project"], request.names["region"]
         if region not in locations(self._store, CloudKind.GKE).regions():
             message = f"The resource 'projects/{project}/regions/{region}' was not found"
@@ -425,9 +375,13 @@ class Google:
             for name in names
         ]
 
+    @route(
+        "cloudquotas.projects.locations.services.quotaInfos.get",
+        "GET",
+        "/v1/projects/(?P<project>[^/]+)/locations/global/services/(?P<service>[^/]+)/quotaInfos/(?P<quota>[^/]+)",
+    )
     def _quota_info(self, request: Request) -> Mapping[str, Any]:
         """Return a quota with its default limit of 0 and the granted limit of each region."""
-        self._check(request)
         service, quota = request.names["service"], request.names["quota"]
         names = [
             name for name in _names() if f"{_metric(name).replace('_', '-')}-per-project-region" == quota
@@ -456,8 +410,8 @@ class Google:
             "dimensionsInfos": infos,
         }
 
+    @route("cloudbilling.services.skus.list", "GET", "/v1/services/(?P<service>[^/]+)/skus")
     def _sku_page(self, request: Request) -> Mapping[str, Any]:
-        self._check(request)
         if request.names["service"] != _COMPUTE_ENGINE:
             raise RefusedRequestError(404, "Requested entity was not found.")
         size, start = request.query.get("pageSize", str(_LARGEST_PAGE)), request.query.get("pageToken") or "0"

@@ -5,8 +5,7 @@ Engine v1 (googleapis, google/container/v1/cluster_service.proto, 2026), and the
 terraform-provider-google 7.16 (resource_container_cluster.go, node_config.go).
 """
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any, Final, cast
 
@@ -16,7 +15,7 @@ from ebbtide.declaration.catalog.clouds import is_gke_zone
 from ebbtide.operations.adopting.inputs import moved
 from ebbtide_rehearsal.cloud.ids import GCP, NODE_POOL
 from ebbtide_rehearsal.cloud.pools import pools, register
-from ebbtide_rehearsal.cloud.rest.server import RefusedRequestError, Request, Route
+from ebbtide_rehearsal.cloud.rest.server import RefusedRequestError, Request, route
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 _API: Final = "https://container.googleapis.com/v1"
@@ -148,48 +147,29 @@ _POOL: Final = _CLUSTER + r"/nodePools/(?P<pool>[^/:]+)"
 
 
 class GoogleClusters:
-    """GKE clusters.
+    """GKE clusters."""
 
-    Attributes:
-        routes: operations of the API.
-    """
+    def __init__(self, store: Store) -> None:
+        """Serve the clusters of a store."""
+        self._store = store
 
-    def __init__(self, store: Store, check: Callable[[Request], None]) -> None:
-        """Serve the clusters of a store.
-
-        Args:
-            store: the fake cloud's store.
-            check: rejects requests without valid credentials.
-        """
-        self._store, self._check = store, check
-        self.routes = (
-            Route("container.clusters.get", "GET", re.compile(_CLUSTER), self._cluster),
-            Route("container.nodePools.get", "GET", re.compile(_POOL), self._pool),
-            Route("container.nodePools.setSize", "POST", re.compile(f"{_POOL}:setSize"), self._size),
-            Route(
-                "container.nodePools.setAutoscaling",
-                "POST",
-                re.compile(f"{_POOL}:setAutoscaling"),
-                self._autoscaling,
-            ),
-        )
-
-    def _resource(self, identity: str, request: Request) -> Resource:
-        self._check(request)
+    def _resource(self, identity: str) -> Resource:
         resource = self._store.get(GCP, identity)
         if resource is None:
             raise RefusedRequestError(404, f"Not found: {identity}.")
         return resource
 
+    @route("container.clusters.get", "GET", _CLUSTER)
     def _cluster(self, request: Request) -> Mapping[str, Any]:
-        cluster = self._resource(request.names["cluster"], request)
+        cluster = self._resource(request.names["cluster"])
         return described(self._store, cluster)
 
     def _found(self, request: Request) -> tuple[Resource, NodePool]:
         cluster, name = request.names["cluster"], request.names["pool"]
-        resource = self._resource(f"{cluster}/nodePools/{name}", request)
+        resource = self._resource(f"{cluster}/nodePools/{name}")
         return resource, next(pool for pool in pools(self._store, cluster) if pool.name == name)
 
+    @route("container.nodePools.get", "GET", _POOL)
     def _pool(self, request: Request) -> Mapping[str, Any]:
         resource, pool = self._found(request)
         autoscaling = part(resource.inputs, "autoscaling")
@@ -200,6 +180,7 @@ class GoogleClusters:
             "autoscaling": {"enabled": True, **autoscaling} if pool.autoscaled else {},
         }
 
+    @route("container.nodePools.setSize", "POST", f"{_POOL}:setSize")
     def _size(self, request: Request) -> Mapping[str, Any]:
         resource, pool = self._found(request)
         count = request.body.get("nodeCount")
@@ -211,6 +192,7 @@ class GoogleClusters:
         self._store.put(resource.having(nodeCount=count, initialNodeCount=count))
         return _operation("SET_NODE_POOL_SIZE")
 
+    @route("container.nodePools.setAutoscaling", "POST", f"{_POOL}:setAutoscaling")
     def _autoscaling(self, request: Request) -> Mapping[str, Any]:
         resource, pool = self._found(request)
         desired: Mapping[str, Any] = request.body.get("autoscaling") or {}

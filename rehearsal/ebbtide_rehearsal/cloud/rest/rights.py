@@ -7,7 +7,7 @@ azure-rest-api-specs, Resources 2021-04-01, `Providers_Get`, and Authorization 2
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -53,20 +53,14 @@ def _role(store: Store, account: str) -> Mapping[str, Any]:
     return own.state if own else {"actions": [*_OWNER], "notActions": []}
 
 
-def google_routes(store: Store, check: Callable[[Request], None]) -> Iterator[Route]:
-    """Yield the routes of Google Cloud.
-
-    Args:
-        check: rejects a request without credentials, or for an unknown project.
-    """
+def google_routes(store: Store) -> Iterator[Route]:
+    """Yield the routes of Google Cloud."""
 
     def service(request: Request) -> Mapping[str, Any]:
-        check(request)
         state = "ENABLED" if is_enabled(store, request.names["project"], request.names["api"]) else "DISABLED"
         return {"name": request.path.removeprefix("/v1/"), "state": state}
 
     def test(request: Request) -> Mapping[str, Any]:
-        check(request)
         asked = list(request.body.get("permissions") or [])
         if not asked or len(asked) > _MOST_PERMISSIONS or any("*" in name for name in asked):
             raise RefusedRequestError(400, "Request contains an invalid argument.")
@@ -86,15 +80,10 @@ def _has(patterns: list[str], name: str) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def azure_routes(store: Store, check: Callable[[Request], None]) -> Iterator[Route]:
-    """Yield the routes of Azure; a provider's registration is in `Microsoft.Resources/providers/read`.
-
-    Args:
-        check: rejects a request without credentials, version or subscription.
-    """
+def azure_routes(store: Store) -> Iterator[Route]:
+    """Yield the routes of Azure; a provider's registration is in `Microsoft.Resources/providers/read`."""
 
     def permissions(request: Request) -> Mapping[str, Any]:
-        check(request)
         role = _role(store, request.names["subscription"])
         return {"value": [{**role, "dataActions": [], "notDataActions": []}]}
 

@@ -10,11 +10,11 @@ import json
 import re
 import ssl
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Protocol, Self, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ebbtide_rehearsal.cloud.ids import AZURE
@@ -85,12 +85,38 @@ class Route:
         method: HTTP method.
         path: pattern of the whole path; its groups are the request's names.
         handle: returns the response, or its document.
+        is_open: True if the API does not check its requests first.
     """
 
     operation: str
     method: str
     path: re.Pattern[str]
     handle: Callable[[Request], Mapping[str, Any] | Response]
+    is_open: bool = False
+
+
+_HandlerT = TypeVar("_HandlerT", bound=Callable[..., Any])
+_ROUTED: Final[dict[Callable[..., Any], tuple[str, str, str, bool]]] = {}
+
+
+def route(
+    operation: str, method: str, path: str, *, is_open: bool = False
+) -> Callable[[_HandlerT], _HandlerT]:
+    """Make a method of an API the handler of an operation: see `Route`."""
+
+    def mark(handle: _HandlerT) -> _HandlerT:
+        _ROUTED[handle] = (operation, method, path, is_open)
+        return handle
+
+    return mark
+
+
+def routes_of(api: object) -> Iterator[Route]:
+    """Yield the routes of an API's methods, in their order."""
+    for name, function in vars(type(api)).items():
+        if callable(function) and function in _ROUTED:
+            operation, method, path, is_open = _ROUTED[function]
+            yield Route(operation, method, re.compile(path), getattr(api, name), is_open)
 
 
 class RestApi(Protocol):
@@ -99,6 +125,10 @@ class RestApi(Protocol):
     @property
     def routes(self) -> Sequence[Route]:
         """Routes of its operations."""
+        ...
+
+    def check(self, request: Request) -> None:
+        """Reject a request without credentials, or about what does not exist."""
         ...
 
     def owns(self, path: str) -> bool:
@@ -181,9 +211,12 @@ class RestServer:
         """Return status, document and headers of the response to a request."""
         request = self._request(handler)
         try:
-            route, names = self._route(request)
+            api, route, names = self._route(request)
             self._injected(route)
-            answer = route.handle(replace(request, names=names))
+            request = replace(request, names=names)
+            if not route.is_open:
+                api.check(request)
+            answer = route.handle(request)
         except RefusedRequestError as error:
             api = next((api for api in self._apis if api.owns(request.path)), self._apis[0])
             return error.status, api.refusal(error), error.headers
@@ -203,12 +236,12 @@ class RestServer:
             self.origin,
         )
 
-    def _route(self, request: Request) -> tuple[Route, Mapping[str, str]]:
+    def _route(self, request: Request) -> tuple[RestApi, Route, Mapping[str, str]]:
         for api in self._apis:
             for route in api.routes:
                 match = route.path.fullmatch(request.path)
                 if match and route.method == request.method:
-                    return route, match.groupdict()
+                    return api, route, match.groupdict()
         raise RefusedRequestError(404, f"The requested URL {request.path} was not found on this server.")
 
     def _injected(self, route: Route) -> None:
@@ -245,33 +278,23 @@ class Prometheus:
         """Answer from the samples of a store."""
         self._store = store
 
-    def google(self, check: Callable[[Request], None]) -> Route:
-        """Return the route of Cloud Monitoring; `check` rejects requests without valid credentials."""
+    def google(self) -> Route:
+        """Return the route of Cloud Monitoring."""
         operation = "monitoring.projects.location.prometheus.api.v1.query"
-        return Route(operation, "GET", re.compile(_GOOGLE), lambda request: self._query(request, check))
+        return Route(operation, "GET", re.compile(_GOOGLE), self._query)
 
-    def azure(
-        self, check: Callable[[Request], None], check_token: Callable[[Request], None]
-    ) -> tuple[Route, ...]:
-        """Return the routes of Azure Monitor workspaces.
+    def azure(self, check_token: Callable[[Request], None]) -> tuple[Route, ...]:
+        """Return the routes of Azure Monitor workspaces; `check_token` rejects queries without a token for
+        them."""
 
-        Args:
-            check: rejects requests of Azure Resource Manager without valid credentials.
-            check_token: rejects queries without a token for them.
-        """
+        def query(request: Request) -> Mapping[str, Any]:
+            check_token(request)
+            return self._query(request)
 
-        def workspace(request: Request) -> Mapping[str, Any]:
-            check(request)
-            return self._workspace(request)
-
+        operation = "Microsoft.Monitor/accounts/data/metrics/read"
         return (
-            Route("Microsoft.Monitor/accounts/read", "GET", re.compile(_WORKSPACE), workspace),
-            Route(
-                "Microsoft.Monitor/accounts/data/metrics/read",
-                "GET",
-                re.compile(_AZURE),
-                lambda request: self._query(request, check_token),
-            ),
+            Route("Microsoft.Monitor/accounts/read", "GET", re.compile(_WORKSPACE), self._workspace),
+            Route(operation, "GET", re.compile(_AZURE), query, is_open=True),
         )
 
     def _workspace(self, request: Request) -> Mapping[str, Any]:
@@ -286,8 +309,7 @@ class Prometheus:
             "properties": {"metrics": {"prometheusQueryEndpoint": endpoint}},
         }
 
-    def _query(self, request: Request, check: Callable[[Request], None]) -> Mapping[str, Any]:
-        check(request)
+    def _query(self, request: Request) -> Mapping[str, Any]:
         query = request.query.get("query", "")
         if not query:
             raise RefusedRequestError(
