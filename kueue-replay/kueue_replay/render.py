@@ -103,25 +103,38 @@ def _blocks(report: ReplayReport) -> Iterator[RenderableType]:
     for title, rows in sections(report):
         if rows:
             yield Text(f"\n{title}", style="bold")
-            yield Padding(_table(("", *(column.name for column in report.columns)), rows), (0, 0, 0, 2))
+            yield Padding(_table(_columns(report), rows), (0, 0, 0, 2))
     if report.assumptions:
         name = report.columns[-1].name
         yield Text(f"\nAssumptions of the cloud's model, half and twice ({name})", style="bold")
-        effects = [
-            (effect.name, (f"{effect.factor:g}", change(effect.usd), change(effect.wait)))
-            for effect in report.assumptions
-        ]
-        yield Padding(_table(("", "TIMES", "COST", "MEAN WAITING"), effects), (0, 0, 0, 2))
+        yield Padding(_table(("", "TIMES", "COST", "MEAN WAITING"), _assumptions(report)), (0, 0, 0, 2))
     yield Text("\nThe trace's queues and accelerators", style="bold")
-    mapping = [(named(row), (row.local_queue, f"{row.jobs:,}")) for row in report.mapping[:_MOST_MAPPED]]
-    yield Padding(_table(("", "QUEUE", "JOBS"), mapping), (0, 0, 0, 2))
+    yield Padding(_table(("", "QUEUE", "JOBS"), _mapping(report)[:_MOST_MAPPED]), (0, 0, 0, 2))
     if len(report.mapping) > _MOST_MAPPED:
         yield Text(f"  and {len(report.mapping) - _MOST_MAPPED} more: --format json")
     yield Text("\nThe trace's requests", style="bold")
-    shapes = [(shape.requests, (shape.pods, f"{shape.jobs:,}")) for shape in report.shapes]
-    yield Padding(_table(("", "PODS", "JOBS"), shapes), (0, 0, 0, 2))
+    yield Padding(_table(("", "PODS", "JOBS"), _shapes(report)), (0, 0, 0, 2))
     for note in notes(report):
         yield Text(note, style="dim")
+
+
+def _columns(report: ReplayReport) -> tuple[str, ...]:
+    return ("", *(column.name for column in report.columns))
+
+
+def _assumptions(report: ReplayReport) -> Rows:
+    return [
+        (effect.name, (f"{effect.factor:g}", change(effect.usd), change(effect.wait)))
+        for effect in report.assumptions
+    ]
+
+
+def _mapping(report: ReplayReport) -> Rows:
+    return [(named(row), (row.local_queue, f"{row.jobs:,}")) for row in report.mapping]
+
+
+def _shapes(report: ReplayReport) -> Rows:
+    return [(shape.requests, (shape.pods, f"{shape.jobs:,}")) for shape in report.shapes]
 
 
 def _table(head: Sequence[str], rows: Rows) -> Table:
@@ -249,7 +262,11 @@ def render(report: ReplayReport) -> str:
             one=len(report.columns) == 1,
             span=span(report),
             notes=notes(report),
+            columns=_columns(report),
             sections=sections(report),
+            assumptions=_assumptions(report),
+            mapping=_mapping(report),
+            shapes=_shapes(report),
             charts=[(column.name, list(_charts(column, report, scales))) for column in report.columns],
             ticks=ticks(report.until),
         )
@@ -292,6 +309,6 @@ def _marks(series: SeriesReport, last: float) -> Iterator[tuple[float, str]]:
 
 @cache
 def _templates() -> Environment:
-    templates = jinja_environment("kueue_replay", "ebbtide_rehearsal.report")
-    templates.filters |= {"usd": usd, "range_usd": usd_range, "wait": wait, "change": change, "named": named}
+    templates = jinja_environment("kueue_replay")
+    templates.filters |= {"usd": usd, "range_usd": usd_range, "wait": wait}
     return templates

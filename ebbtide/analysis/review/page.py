@@ -76,6 +76,7 @@ def render(review: Review | FailedReview) -> str:
             queues=queue_rows(preview.queues),
             quotas=quota_rows(review),
             replay=review.replay,
+            replay_head=("", *(column.name for column in review.replay.columns)) if review.replay else (),
             replay_rows=replay_rows(review.replay) if review.replay else (),
             replay_title=replay_title(review.replay) if review.replay else "",
             pictures={"wide": wide(preview.pools), "narrow": narrow(preview.pools)},

@@ -194,7 +194,10 @@ def render(report: Report) -> str:
             verdict=verdict(report),
             charts=list(_charts(report, last)),
             ticks=ticks(last),
-            costs=cost_rows(report),
+            costs=[
+                *((item, (f"{usd:.3f}",)) for item, usd in cost_rows(report)),
+                ("Total", (total_words(report),)),
+            ],
             gaps=dict(price_gaps(report)),
             total=total_words(report),
             to_zero=zero_words(report),
