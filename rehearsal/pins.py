@@ -12,7 +12,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -52,15 +52,19 @@ def _go(name: str, read: Callable[[str], str]) -> list[str]:
     return read(f"{_proxy()}/{_module(name)}/@v/list").split()
 
 
-def _pypi(name: str, read: Callable[[str], str]) -> list[str]:
-    return list(json.loads(read(f"https://pypi.org/pypi/{name}/json"))["releases"])
+def _pypi(name: str, read: Callable[[str], str]) -> dict[str, list[dict[str, str]]]:
+    return json.loads(read(f"https://pypi.org/pypi/{name}/json"))["releases"]
 
 
 def _github_tags(name: str, read: Callable[[str], str]) -> list[str]:
     return [tag["name"] for tag in json.loads(read(f"https://api.github.com/repos/{name}/tags?per_page=100"))]
 
 
-_DATASOURCES: Final = {"go": _go, "pypi": _pypi, "github-tags": _github_tags}
+_DATASOURCES: Final[dict[str, Callable[[str, Callable[[str], str]], Iterable[str]]]] = {
+    "go": _go,
+    "pypi": _pypi,
+    "github-tags": _github_tags,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +170,8 @@ def released(pin: Pin, version: str, read: Callable[[str], str]) -> tuple[str, s
     if datasource == "github-tags":
         return _tag(package, version, read)
     if datasource == "pypi":
-        files = json.loads(read(f"https://pypi.org/pypi/{package}/{version}/json"))["urls"]
+        if not (files := _pypi(package, read).get(version)):
+            raise OSError(f"PyPI has no {package} {version}")
         return files[0]["upload_time"][:10], ""
     raise ValueError(
         "its releases are not looked up; write version, date and source into the catalog by hand"
@@ -234,17 +239,18 @@ def left(name: str, old: str) -> Iterator[str]:
     """
     yield f"{name} is {PINS[name].version}. Left to do by hand (CONTRIBUTING.md, Update a pin):"
     yield f"- read the release notes since {old}: renamed fields, requests of pods, ports, minimum versions;"
-    yield "- read again each line with the old version (other projects may have the same one), and fix it:"
     number = re.escape(old.removeprefix("v"))
     found = _git("grep", "-nE", "-e", rf"(^|[^0-9.]){number}($|[^0-9.]|\.($|[^0-9]))", "--", *_SEARCHED)
     lines: dict[str, list[str]] = {}
     for line in found.splitlines():
         file, number, _ = line.split(":", 2)
         lines.setdefault(file, []).append(number)
+    if lines:
+        yield "- read again each line with the old version (other projects may have the same one), and fix it:"
     for file, numbers in lines.items():
         yield f"    {file}: {', '.join(numbers)}"
     yield "- the row of docs/pins.csv, if the pin has reached its release;"
-    yield f"- make test, and make rehearse ARGS='-k {name}'."
+    yield "- make test, and make rehearse."
 
 
 def _git(*arguments: str) -> str:

@@ -159,6 +159,21 @@ def test_a_module_is_moved_by_its_proxy_alone(published: str, commit: str) -> No
     assert commands.released(pin, "0.10.1", read) == ("2026-10-24", commit and "1" * 40)
 
 
+def test_a_python_package_is_moved_by_its_list_of_releases() -> None:
+    """A move reads the address that the list of versions has been read from, and refuses a release without
+    files."""
+
+    def read(address: str) -> str:
+        assert address == "https://pypi.org/pypi/theirs/json"
+        return json.dumps({"releases": {"1.0.1": [{"upload_time": "2026-10-29T12:57:51"}], "1.0.2": []}})
+
+    pin = Pin("1.0.0", "2026", "PyPI", package="pypi:theirs")
+    assert commands.released(pin, "1.0.1", read) == ("2026-10-29", "")
+    for version in ("1.0.2", "9.9.9"):
+        with pytest.raises(OSError, match=rf"^PyPI has no theirs {version}$"):
+            commands.released(pin, version, read)
+
+
 @pytest.mark.usefixtures("published")
 def test_a_move_that_fails_names_the_address(capsys: pytest.CaptureFixture[str]) -> None:
     """A version that is not published is refused with the address at which it was looked up."""
