@@ -246,7 +246,7 @@ def left(name: str, old: str) -> Iterator[str]:
         file, number, _ = line.split(":", 2)
         lines.setdefault(file, []).append(number)
     if lines:
-        yield "- read again each line with the old version (other projects may have the same one), and fix it:"
+        yield "- read each line with the old version again (other projects may have the same one), fix it:"
     for file, numbers in lines.items():
         yield f"    {file}: {', '.join(numbers)}"
     yield "- the row of docs/pins.csv, if the pin has reached its release;"
