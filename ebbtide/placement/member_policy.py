@@ -30,9 +30,9 @@ from ebbtide.placement.queue_policy import (
     POD_RULES,
     POD_VARIABLES,
     Rule,
-    assembled,
     binding,
     listed,
+    on_work,
     quoted,
     tolerates,
 )
@@ -402,7 +402,7 @@ def objects(cluster: Cluster) -> Mapping[str, tuple[Object, Object]]:
         return {}
     condition = f"!({_checked_with_owner()})"
     policies = {
-        "members": assembled(
+        "members": on_work(
             policy_name(cluster, "members"),
             _RULES,
             {"not-checked-with-its-owner": condition},

@@ -8,7 +8,14 @@ from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster
 from ebbtide.declaration.model.physical_names import SUBDOMAIN, fitting
 from ebbtide.placement.profile import CREATED_FOR, MAX_RUN_ANNOTATION, OWNER_LABEL, QUEUE_LABEL
 from ebbtide.placement.profile_sources import CONFIG_MAP
-from ebbtide.placement.queue_policy import CONTROLLER, QUEUE_REQUIRED_LABEL, listed, named, quoted
+from ebbtide.placement.queue_policy import (
+    CONTROLLER,
+    QUEUE_REQUIRED_LABEL,
+    assembled,
+    listed,
+    quoted,
+    resource_rule,
+)
 from ebbtide.values.paths import Object
 
 _ROOT_CERTIFICATES: Final = "kube-root-ca.crt"
@@ -49,8 +56,8 @@ _TOKEN: Final = "kubernetes.io/service-account-token"  # noqa: S105 - the type o
 """Type of a Secret for which the API server makes a token without an end."""
 
 _RULES: Final = (
-    ("batch", "v1", ("jobs", "cronjobs"), ("CREATE", "UPDATE")),
-    ("", "v1", ("configmaps", "secrets", "services", "pods"), ("CREATE", "UPDATE", "DELETE")),
+    resource_rule(("batch", "v1", ("jobs", "cronjobs")), "CREATE", "UPDATE"),
+    resource_rule(("", "v1", ("configmaps", "secrets", "services", "pods")), "CREATE", "UPDATE", "DELETE"),
 )
 
 
@@ -234,7 +241,7 @@ def owners(cluster: Cluster) -> Object:
     rules = [
         *_RULES,
         *(
-            (right.group, "*", right.resources, ("CREATE", "UPDATE"))
+            resource_rule((right.group, "*", right.resources), "CREATE", "UPDATE")
             for add_on in cluster.add_ons
             for right in add_on.spec.rights
             if "update" in right.verbs
@@ -249,65 +256,33 @@ def owners(cluster: Cluster) -> Object:
         "? [variables.new.spec.jobTemplate] : [])",
         **administrator(cluster),
     }
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": policy_name(cluster, "owners")},
-        "spec": {
-            "failurePolicy": "Fail",
-            "matchConstraints": {
-                "resourceRules": [
-                    {
-                        "apiGroups": [group],
-                        "apiVersions": [version],
-                        "operations": list(operations),
-                        "resources": list(resources),
-                    }
-                    for group, version, resources, operations in rules
-                ]
-            },
-            "matchConditions": named({"by-no-controller": f"!(({CONTROLLER}) || {STEPS})"}),
-            "variables": named(variables),
-            "validations": [
-                {
-                    "expression": f"({test}) || variables.administrator",
-                    "messageExpression": message,
-                    "reason": "Forbidden",
-                }
-                for test, message in _checks(cluster)
-            ],
-        },
-    }
+    validations = [
+        {
+            "expression": f"({test}) || variables.administrator",
+            "messageExpression": message,
+            "reason": "Forbidden",
+        }
+        for test, message in _checks(cluster)
+    ]
+    conditions = {"by-no-controller": f"!(({CONTROLLER}) || {STEPS})"}
+    return assembled(policy_name(cluster, "owners"), rules, conditions, variables, validations)
 
 
 def guarded_maps(cluster: Cluster) -> Object:
     """Return the policy on the placement profile, which the commands of every member of the team follow, such
     as the registry that code is pushed to, and on the certificates by which pods verify the API server.
     Kubernetes' controllers create the latter, and delete both with their namespace."""
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
-    rule |= {"resourceNames": [CONFIG_MAP, _ROOT_CERTIFICATES], "operations": ["CREATE", "UPDATE", "DELETE"]}
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": policy_name(cluster, "profile")},
-        "spec": {
-            "failurePolicy": "Fail",
-            "matchConstraints": {"resourceRules": [rule]},
-            "variables": named(administrator(cluster)),
-            "validations": [
-                {
-                    "expression": f"{KUBERNETES} || variables.administrator",
-                    "messageExpression": f"request.name == {quoted(_ROOT_CERTIFICATES)} ? "
-                    + quoted(
-                        "has the certificates by which all pods verify the API server: mount another one"
-                    )
-                    + " : "
-                    + quoted(
-                        "is the placement profile, which the commands of all members follow: write another "
-                        "one to a file, and set EBBTIDE_PROFILE to its path"
-                    ),
-                    "reason": "Forbidden",
-                }
-            ],
-        },
+    names = {"resourceNames": [CONFIG_MAP, _ROOT_CERTIFICATES]}
+    rule = names | resource_rule(("", "v1", ("configmaps",)), "CREATE", "UPDATE", "DELETE")
+    certificates = "has the certificates by which all pods verify the API server: mount another one"
+    profile = (
+        "is the placement profile, which the commands of all members follow: write another one to a file, "
+        "and set EBBTIDE_PROFILE to its path"
+    )
+    validation = {
+        "expression": f"{KUBERNETES} || variables.administrator",
+        "messageExpression": f"request.name == {quoted(_ROOT_CERTIFICATES)} ? {quoted(certificates)} : "
+        f"{quoted(profile)}",
+        "reason": "Forbidden",
     }
+    return assembled(policy_name(cluster, "profile"), [rule], {}, administrator(cluster), [validation])

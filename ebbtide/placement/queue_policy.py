@@ -187,7 +187,7 @@ def policy(cluster: Cluster) -> Object:
     ValidatingAdmissionPolicy v1 (stable since 1.30).
     """
     pools = guarded_pools(cluster)
-    return assembled(
+    return on_work(
         NAME,
         _RULES,
         {"not-admitted-with-its-owner": f"!({_is_admitted_with_owner()})"},
@@ -196,7 +196,14 @@ def policy(cluster: Cluster) -> Object:
     )
 
 
-def assembled(
+_LABELS: Final = "(has({0}.metadata.labels) ? {0}.metadata.labels : {{}})"
+_CHANGED: Final = (
+    "request.operation == 'CREATE' || object.spec != oldObject.spec || "
+    f"{_LABELS.format('object')} != {_LABELS.format('oldObject')}"
+)
+
+
+def on_work(
     name: str,
     rules: Iterable[Rule],
     conditions: Mapping[str, str],
@@ -205,29 +212,37 @@ def assembled(
 ) -> Object:
     """Return a policy on the creation and changes of resources; those that are older than the policy can
     still be finished and removed."""
-    labels = "(has({0}.metadata.labels) ? {0}.metadata.labels : {{}})"
-    changed = (
-        "request.operation == 'CREATE' || object.spec != oldObject.spec || "
-        f"{labels.format('object')} != {labels.format('oldObject')}"
-    )
+    listed_rules = [resource_rule(rule, "CREATE", "UPDATE") for rule in rules]
+    return assembled(name, listed_rules, {"changed": _CHANGED, **conditions}, variables, validations)
+
+
+def resource_rule(rule: Rule, *operations: str) -> Object:
+    """Return a rule of a policy for operations."""
+    group, version, resources = rule
+    return {
+        "apiGroups": [group],
+        "apiVersions": [version],
+        "operations": list(operations),
+        "resources": list(resources),
+    }
+
+
+def assembled(
+    name: str,
+    rules: list[Object],
+    conditions: Mapping[str, str],
+    variables: Mapping[str, str],
+    validations: list[Object],
+) -> Object:
+    """Return a policy that fails closed."""
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": name},
         "spec": {
             "failurePolicy": "Fail",
-            "matchConstraints": {
-                "resourceRules": [
-                    {
-                        "apiGroups": [group],
-                        "apiVersions": [version],
-                        "operations": ["CREATE", "UPDATE"],
-                        "resources": list(resources),
-                    }
-                    for group, version, resources in rules
-                ]
-            },
-            "matchConditions": named({"changed": changed, **conditions}),
+            "matchConstraints": {"resourceRules": rules},
+            **({"matchConditions": named(conditions)} if conditions else {}),
             "variables": named(variables),
             "validations": validations,
         },
