@@ -161,7 +161,8 @@ class GoogleInventory:
 
     def existing(self, ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
         """See `Inventory.existing`: the name of a bucket may be another project's, which denies access (`get`
-        of Cloud Storage JSON API v1, IAM API v1, Filestore API v1, Artifact Registry API v1, 2026)."""
+        of Kubernetes Engine API v1, Cloud Storage JSON API v1, IAM API v1, Filestore API v1, Artifact
+        Registry API v1, 2026)."""
         found: dict[str, Mapping[str, str]] = {}
         for identity in ids:
             try:
@@ -176,6 +177,8 @@ class GoogleInventory:
         match identity.split("/"):
             case [bucket]:
                 return f"{self.endpoints.storage}/b/{bucket}"
+            case [*_, "clusters", _]:
+                return f"{self.endpoints.container}/{identity}"
             case [*_, "serviceAccounts", _]:
                 return f"{self.endpoints.iam}/{identity}"
             case [*_, "instances", _]:

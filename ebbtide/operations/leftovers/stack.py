@@ -12,7 +12,7 @@ changed.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
 from ebbtide.analysis import device_plugins
 from ebbtide.analysis.recording.recording import Recording, Resource, urn_name
@@ -80,28 +80,13 @@ def lost_state_refusals(recording: Recording, deployment: Mapping[str, Any], sta
         if item.type in state.CLUSTERS and item.custom and not (item.read or item.import_id):
             account, name = _account(item), str(item.id).rpartition("/")[2]
             with suppress(EbbtideError, ModuleNotFoundError):
-                if str(item.id).lower() in _clusters(account):
+                if connect.inventory(account).existing([str(item.id)]):
                     again = given_command().on_stack("adopt", stack, "--cluster", name)
                     yield (
                         f"Nothing was changed: the state of stack {stack} is empty, and cluster {name} "
                         f"exists in {account}. If its state is lost, adopt it first: {again} "
                         "(docs/adopting.md, A lost state). Otherwise declare another name, or delete it."
                     )
-
-
-def _clusters(account: Account) -> set[str]:
-    """Return the ids of the clusters of a project or subscription, in lower case."""
-    match account.cloud:
-        case CloudKind.GKE:
-            below = f"projects/{account.id}/locations".lower()
-            return {
-                f"{below}/{text(item, 'location')}/clusters/{text(item, 'name')}".lower()
-                for item in connect.gke_clusters(account.id)
-            }
-        case CloudKind.AKS:
-            return {text(item, "id").lower() for item in connect.aks_clusters(account.id)}
-        case _:
-            assert_never(account.cloud)
 
 
 def find_teams(
