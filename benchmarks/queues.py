@@ -1,7 +1,8 @@
-"""Compare a preview of many teams and queues with the recording of the same objects written by hand.
+"""Compare a preview of many teams and queues with the recording of the same objects written by hand, and the
+import of the workload side with that of the clients that a user would otherwise import.
 
 Each figure is of a fresh process: its CPU time and its peak memory. The ratio is of preview to recording, by
-pairs; the preview also has a cluster, cost, policy and output.
+pairs; the preview also has a cluster, cost, policy and output. Imports are CPU time beyond Python's start.
 """
 
 import json
@@ -16,6 +17,8 @@ from benchmarks.preview import HERE, ROUNDS
 
 TEAMS = (10, 50, 200)
 QUEUES = 10
+MODULES = ("ebbtide.work", "ebbtide.work.jobs", "ebbtide.work.pipelines")
+CLIENTS = ("kubernetes.client", "kfp")
 
 
 def declaration(teams: int) -> dict[str, object]:
@@ -48,6 +51,11 @@ def measured_in(directory: Path, environment: dict[str, str], *command: str) -> 
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
+def cpu_of(code: str) -> float:
+    """CPU seconds of a fresh process that runs `code`."""
+    return statistics.median(measured("-c", code)[0] for _ in range(ROUNDS))
+
+
 def main() -> None:
     """Print a row a size: medians of both, and the median ratio of CPU time."""
     print(f"{'teams x queues':>14} {'preview':>8} {'memory':>9} {'flat':>7} {'ratio':>6}")
@@ -66,6 +74,14 @@ def main() -> None:
         other = statistics.median(theirs for _, (theirs, _) in pairs)
         ratio = statistics.median(mine / theirs for (mine, _), (theirs, _) in pairs)
         print(f"{f'{teams} x {QUEUES}':>14} {seconds:>7.2f}s {memory:>5.0f} MiB {other:>6.2f}s {ratio:>6.2f}")
+
+    start = cpu_of("pass")
+    clients = {name: cpu_of(f"import {name}") - start for name in CLIENTS}
+    print(f"{'import':<28} {'CPU':>8}  " + "  ".join(f"of {name}" for name in CLIENTS))
+    for name in (*MODULES, *CLIENTS):
+        taken = cpu_of(f"import {name}") - start
+        ratios = "  ".join(f"{taken / of:>{len(client) + 3}.2f}" for client, of in clients.items())
+        print(f"{name:<28} {taken:>6.2f} s  {ratios}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Documentation: its examples are run, and its facts compared with the code."""
 
+import ast
 import json
 import re
 import shlex
@@ -36,6 +37,8 @@ from tests.repository import (
     syntax,
 )
 
+_PRODUCT = ("components", "ebbtide", "kueue-replay/kueue_replay", "rehearsal/ebbtide_rehearsal")
+_OTHER_THAN_A_POOL = {"EveryPool"}
 _OF_OTHERS = {
     ".venv/bin/kfp",
     "uv",
@@ -403,3 +406,18 @@ def test_every_open_field_has_a_row_of_limits() -> None:
     """A field whose type lists neither its values nor fields of its own names the document that was read."""
     rows = {row["field"] for row in field_limits()}
     assert [field for field, is_open in declared_fields().items() if is_open and field not in rows] == []
+
+
+def test_every_form_of_a_pool_is_in_the_table() -> None:
+    """Classes named for a pool are forms of the table in docs/architecture.md, and it names no others."""
+    code = sources(*_PRODUCT)
+    pools = {
+        node.name
+        for path in code
+        for node in ast.walk(syntax(path))
+        if isinstance(node, ast.ClassDef)
+        and re.fullmatch(r"\w*Pool|Pool(Profile|Report|Series|Status)|NodePoolSize", node.name)
+    }
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = text.partition("### Forms of a pool")[2].partition("\n## ")[0]
+    assert set(re.findall(r"`(\w*Pool\w*)`", table)) == pools - _OTHER_THAN_A_POOL

@@ -33,7 +33,7 @@ def _python(*arguments: str) -> str:
 
 @pytest.mark.parametrize("module", _MODULES)
 def test_importing_the_workload_side_is_cheap(module: str) -> None:
-    """No kfp, no Pulumi and no other client is loaded; benchmarks/imports.py measures the time."""
+    """No kfp, no Pulumi and no other client is loaded; benchmarks/queues.py measures the time."""
     loaded = f"import sys, {module}; print(*(set({_SLOW!r}) & sys.modules.keys()))"
     assert _python("-c", loaded).strip() == ""
 
