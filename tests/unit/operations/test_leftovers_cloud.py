@@ -1,18 +1,25 @@
 """What exists in a stack's cluster and is in no state."""
 
-from typing import Any
+from typing import Any, cast
+
+import pytest
 
 from ebbtide.analysis.drift.differences import ReadResource
-from ebbtide.clients.clouds.interfaces import CloudGrant
+from ebbtide.clients.clouds.interfaces import Account, CloudGrant, CloudResource, ClusterIdentity, Inventory
 from ebbtide.clients.kubernetes import Api, Object
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations.engine.state import ObjectReference, State
 from ebbtide.operations.leftovers.cloud import (
     OUTSIDE,
+    Leftovers,
+    delete,
+    lines,
     principals_of,
     unowned_grants,
     unowned_objects,
     unowned_pools,
 )
+from tests.unit.operations.world import World
 
 _KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 _BINDINGS = "/apis/rbac.authorization.k8s.io/v1/namespaces/vision/rolebindings"
@@ -154,3 +161,24 @@ def test_pools_of_other_stacks_are_owned() -> None:
 
     every = [f"{_CLUSTER}/nodePools/{pool['name']}" for pool in pools]
     assert list(unowned_pools([cluster], every, unread)) == []
+
+
+def test_what_is_deleted_with_its_group_is_not_deleted_before() -> None:
+    """A resource in a group of the list goes with the group; one in another is deleted by itself."""
+    world = World([])
+    group, inside, outside = (
+        CloudResource(kind="disk", id=name, name=name, location="eastus", group=of)
+        for name, of in (("g", ""), ("inside", "g"), ("outside", "other"))
+    )
+    world.cloud = [group, inside, outside]
+    assert delete(cast("Inventory", world), [group, inside, outside], lambda _: None) == {}
+    assert world.cloud == [inside]
+
+
+@pytest.mark.parametrize(("cloud", "uid", "said"), [("gke", "", 1), ("gke", "u", 0), ("aks", "", 0)])
+def test_a_cluster_of_gke_that_was_gone_is_told_from_no_other(cloud: str, uid: str, said: int) -> None:
+    """Names of firewall rules have a hash of the id of a GKE cluster, which is unknown once it is deleted."""
+    account = Account(CloudKind(cloud), "acme")
+    cluster = ClusterIdentity(account=account, location="l", name="train", uid=uid)
+    text = " ".join(lines(Leftovers(cluster), frozenset()))
+    assert ("could not be distinguished" in text) == said

@@ -1,13 +1,18 @@
 """What keeps the namespace of a removed team from ending is named, with the command that frees it."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ebbtide.clients.kubernetes import JSON, Api, ApiError, Object
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import access
+from ebbtide.operations.engine.state import ObjectReference
 from ebbtide.operations.leftovers import users
+from tests.unit.operations.objects import STATE, made, pod
+from tests.unit.operations.world import World
 
 _LABELS = {"ebbtide.dev/team": "vision"}
 _TIMED_OUT = "kubernetes:core/v1:Namespace (vision): timed out waiting for the condition"
@@ -92,3 +97,54 @@ def test_a_cluster_that_does_not_answer_adds_nothing(monkeypatch: pytest.MonkeyP
 
 def _unanswered(path: str, **_: Any) -> Object:
     raise ApiError(0, re.sub("/", " ", path))
+
+
+_ON_BATCH = {"resources": [{"kind": "Job", "name": "jobs", "namespaced": True}]}
+
+
+def _mounting(name: str, claim: str, job: Object) -> Object:
+    item = pod(name, owner=("Job", job))
+    item["metadata"]["ownerReferences"][0]["apiVersion"] = "batch/v1"
+    item["spec"]["volumes"] = [{"persistentVolumeClaim": {"claimName": claim}}]
+    return item
+
+
+def test_what_keeps_a_claim_ends_with_it_and_nothing_else_does() -> None:
+    """A pod that mounts a deleted claim is deleted with its controller, which would create it again; others
+    run on."""
+    data, train, other = made("data"), made("train"), made("other")
+    world = World(
+        [],
+        {
+            "/apis/batch/v1": _ON_BATCH,
+            "/apis/batch/v1/jobs/train": train,
+            "/apis/batch/v1/jobs/other": other,
+            "/api/v1/pods/train-0": _mounting("train-0", "data", train),
+            "/api/v1/pods/other-0": _mounting("other-0", "kept", other),
+            "/api/v1/persistentvolumeclaims/data": data,
+        },
+    )
+    item = users.UserObject(
+        kind="PersistentVolumeClaim", namespace="research", name="data", uid=data["metadata"]["uid"]
+    )
+    assert users.clean_up(world, [item], lambda _: None) == []
+    assert {path for path in world.objects if "/api/v1/" in path or "/jobs/" in path} == {
+        "/api/v1/pods/other-0",
+        "/apis/batch/v1/jobs/other",
+    }
+
+
+def test_objects_of_users_alone_are_listed() -> None:
+    """Those of the stack itself, of add-ons, of namespaces of others and without cloud resources are not."""
+    balancer = {"type": "LoadBalancer"}
+    services = [
+        made("web", spec=balancer),
+        made("inner", spec={"type": "ClusterIP"}),
+        made("ours", spec=balancer),
+        made("webhook", "kueue-system", spec=balancer),
+        made("theirs", "default", spec=balancer),
+    ]
+    world = World([], {f"/api/v1/services/{item['metadata']['name']}": item for item in services})
+    own = ObjectReference("Service", "research", "ours")
+    state = replace(STATE, objects=STATE.objects | {own})
+    assert [item.name for item in users.list_objects(world, CloudKind.GKE, state)] == ["web"]

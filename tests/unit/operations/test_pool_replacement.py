@@ -317,3 +317,11 @@ def test_a_pool_without_nodes_needs_no_drain(hours: list[float]) -> None:
     api = _Api(train={})
     pool_replacement.drain(cast("Api", api), [DrainedPool("cpu", "pool", "empty", timedelta(0))], pytest.fail)
     assert hours == [0.0]
+
+
+def test_the_time_of_another_pool_is_not_its_own() -> None:
+    """Each pool has its own drainTimeout, and without one the default."""
+    other = _recorded("gke", "other", drainTimeoutSeconds=60)
+    both = Recording(project="p", stack="dev", resources=(*other, *_recorded("gke", "cpu")))
+    assert pool_replacement.timeout(both, "train-cpu") == timedelta(hours=24)
+    assert pool_replacement.timeout(both, "train-other") == timedelta(minutes=1)

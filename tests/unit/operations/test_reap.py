@@ -10,7 +10,7 @@ from rich.console import Console
 
 from ebbtide.analysis.policy.settings import Level, Limits, Policy
 from ebbtide.clients.clouds import connect
-from ebbtide.clients.clouds.interfaces import Account, CloudResource
+from ebbtide.clients.clouds.interfaces import Account, CloudApiError, CloudResource
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations.ending import expiry
 from ebbtide.operations.ending.expiry import ReapOutcome, check_clock, check_policy, expired, extension
@@ -205,6 +205,37 @@ def test_an_expiry_is_read_again_before_each_deletion(monkeypatch: pytest.Monkey
     }
     assert (outcomes, inventory.deleted) == ({"old": "", "extended": None}, ["old"])
     assert lines[1] == "address extended is kept: it has been extended, or is gone."
+
+
+def test_what_holds_data_is_kept_and_what_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each resource has its outcome: kept without --delete-data, failed with the error, or destroyed."""
+    listed = [
+        CloudResource(
+            kind="disk",
+            id=name,
+            name=name,
+            location="z",
+            expires="2026-11-22t19-59z",
+            holds_data=name == "data",
+        )
+        for name in ("data", "stuck", "old")
+    ]
+    inventory = _Inventory()
+    monkeypatch.setattr(inventory, "expiring", lambda: listed)
+
+    def deleted(resource: CloudResource) -> None:
+        if resource.name == "stuck":
+            raise CloudApiError("It is in use.")
+
+    monkeypatch.setattr(inventory, "delete", deleted)
+    monkeypatch.setattr(clock, "now", lambda: _NOW)
+    _serve(inventory, monkeypatch)
+    backend = cast("Backend", _States())
+    groups, _ = expiry.find_unmanaged(backend, [Account(CloudKind.GKE, "acme")], _NOW)
+    report = expiry.reap(backend, expired(backend, _NOW, groups), groups, _NOW, Console(file=StringIO()))
+    outcomes = {item.name: (item.outcome.value, item.error) for item in report.resources}
+    assert outcomes == {"data": ("kept", ""), "stuck": ("failed", "It is in use."), "old": ("destroyed", "")}
+    assert not report.is_done
 
 
 @pytest.mark.parametrize(("minutes", "words"), [(1500, "1 day ahead of"), (-90, "1 hour behind")])

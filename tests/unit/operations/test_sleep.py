@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -20,6 +21,7 @@ from ebbtide.placement import Profile
 from ebbtide.values import clock
 from ebbtide.values.kueue_api import ASLEEP
 from tests.unit.operations.objects import PROFILE, STATE, Object, condition, made, node, pod
+from tests.unit.operations.world import QUEUES, World
 
 _KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 _QUEUE = f"{_KUEUE}/clusterqueues/cpu"
@@ -299,3 +301,36 @@ def test_a_queue_wakes_as_it_was(before: str, drains: list[bool]) -> None:
     release(cast("Api", api), ["research.cpu"])
     assert api.queue["spec"] == {"stopPolicy": before}
     assert not access.is_asleep(api.queue)
+
+
+def test_a_queue_that_may_not_be_released_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refusal ends the release at once: only webhooks that do not answer yet are waited for."""
+
+    def refuse(*_: object) -> None:
+        raise ApiError(403, "You may not.")
+
+    def never(_: float) -> None:
+        raise AssertionError
+
+    held: Object = {
+        "metadata": {"name": "cpu", "annotations": {ASLEEP: "None"}},
+        "spec": {"stopPolicy": "Hold"},
+    }
+    monkeypatch.setattr("time.sleep", never)
+
+    def find(_path: str) -> Object:
+        return held
+
+    api = SimpleNamespace(find=find, patch=refuse)
+    with pytest.raises(ApiError, match="You may not"):
+        release(cast("Api", api), ["cpu"])
+
+
+@pytest.mark.parametrize(
+    ("policy", "drain"), [("Hold", False), ("HoldAndDrain", False), ("HoldAndDrain", True)]
+)
+def test_a_queue_that_is_stopped_enough_is_not_written(policy: str, drain: bool) -> None:  # noqa: FBT001
+    """A person's stop keeps its annotation and its time."""
+    world = World([], {f"{QUEUES}/cpu": {"metadata": {"name": "cpu"}, "spec": {"stopPolicy": policy}}})
+    hold(world, ["cpu", "gone"], drain=drain)
+    assert world.done == []
