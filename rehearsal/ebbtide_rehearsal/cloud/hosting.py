@@ -182,13 +182,13 @@ def pools_of(store: Store, cluster: Resource) -> list[Resource]:
 def completed(store: Store, resource: Resource, old: Resource | None) -> Resource:
     """Return a cluster or a pool with what its cloud adds."""
     match resource.type:
-        case "gcp:container/cluster:Cluster":
+        case ids.GKE_CLUSTER:
             version = str(resource.inputs.get("minMasterVersion") or "")
             location = resource.state["location"]
             zones = [zone for zone in zones_of(store, resource) if zone != location]
             exact = version if version.count(".") > 1 else _GKE_VERSION
             return resource.having(masterVersion=exact, nodeLocations=zones)
-        case "azure-native:containerservice:ManagedCluster":
+        case ids.AKS_CLUSTER:
             given = str(resource.inputs.get("kubernetesVersion") or "")
             default = PINS["kubernetes"].version
             exact = given if given.count(".") > 1 else f"{given}.0"
@@ -198,9 +198,9 @@ def completed(store: Store, resource: Resource, old: Resource | None) -> Resourc
                 powerState={"code": power(old.state if old else {})},
                 provisioningState="Succeeded",
             )
-        case "gcp:container/nodePool:NodePool":
+        case ids.NODE_POOL:
             return resource.having(**merged(resource.state, _answered_node_pool(store, resource, old)))
-        case "azure-native:containerservice:AgentPool":
+        case ids.AGENT_POOL:
             return resource.having(**_answered_agent_pool(store, resource, old))
         case _:
             return resource
@@ -317,11 +317,11 @@ def current(store: Store, resource: Resource) -> dict[str, Any]:
     """Return the part of the state that changes by itself, or by other resources: all pools of a cluster, and
     the nodes of an autoscaled pool."""
     match resource.type:
-        case "gcp:container/cluster:Cluster":
+        case ids.GKE_CLUSTER:
             return {"nodePools": [{"name": ids.last(pool.id)} for pool in pools_of(store, resource)]}
-        case "azure-native:containerservice:ManagedCluster":
+        case ids.AKS_CLUSTER:
             return {"agentPoolProfiles": [dict(pool.state) for pool in pools_of(store, resource)]}
-        case "gcp:container/nodePool:NodePool":
+        case ids.NODE_POOL:
             return {"nodeCount": gke_nodes.current_count(store, resource)}
         case _:
             return {}

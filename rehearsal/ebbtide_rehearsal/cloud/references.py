@@ -9,11 +9,17 @@ from typing import Any, Final, Literal, NamedTuple
 
 from ebbtide.analysis.changes.property_path import values_at
 from ebbtide_rehearsal.cloud.ids import (
+    AGENT_POOL,
+    AKS_CLUSTER,
     ASSIGNMENT,
     BUCKET,
+    FILESTORE,
+    GKE_CLUSTER,
     NETWORK,
+    NODE_POOL,
     OBJECT,
     REGISTRY,
+    REPOSITORY,
     SUBNET,
     SUBNETWORK,
     within,
@@ -56,43 +62,41 @@ def _range(path: str) -> Reference:
 
 
 REFERENCES: Final[Mapping[str, tuple[Reference, ...]]] = {
-    "gcp:compute/subnetwork:Subnetwork": _IN_NETWORK,
+    SUBNETWORK: _IN_NETWORK,
     "gcp:compute/firewall:Firewall": _IN_NETWORK,
     "gcp:compute/router:Router": _IN_NETWORK,
     "gcp:compute/routerNat:RouterNat": (
         Reference("router", "gcp:compute/router:Router", "part"),
         Reference("subnetworks.name", SUBNETWORK),
     ),
-    "gcp:container/cluster:Cluster": (
+    GKE_CLUSTER: (
         *_IN_NETWORK,
         Reference("subnetwork", SUBNETWORK, "uses"),
         _range("ipAllocationPolicy.clusterSecondaryRangeName"),
         _range("ipAllocationPolicy.servicesSecondaryRangeName"),
     ),
-    "gcp:container/nodePool:NodePool": (
-        Reference("networkConfig.additionalNodeNetworkConfigs.subnetwork", SUBNETWORK, "uses"),
-    ),
-    "gcp:filestore/instance:Instance": (Reference("networks.network", NETWORK, "uses"),),
+    NODE_POOL: (Reference("networkConfig.additionalNodeNetworkConfigs.subnetwork", SUBNETWORK, "uses"),),
+    FILESTORE: (Reference("networks.network", NETWORK, "uses"),),
     "gcp:serviceaccount/iAMMember:IAMMember": (
         Reference("serviceAccountId", "gcp:serviceaccount/account:Account", "part"),
     ),
     "gcp:storage/bucketIAMMember:BucketIAMMember": (Reference("bucket", BUCKET, "part"),),
     OBJECT: (Reference("bucket", BUCKET, "part"),),
     "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember": (
-        Reference("repository", "gcp:artifactregistry/repository:Repository", "part"),
+        Reference("repository", REPOSITORY, "part"),
     ),
-    "azure-native:containerservice:ManagedCluster": (
+    AKS_CLUSTER: (
         _IDENTITIES,
         Reference("agentPoolProfiles.vnetSubnetID", SUBNET),
         Reference("addonProfiles.omsagent.config.logAnalyticsWorkspaceResourceID", _WORKSPACE),
     ),
-    "azure-native:containerservice:AgentPool": (
+    AGENT_POOL: (
         Reference("vnetSubnetID", SUBNET, "uses"),
         Reference("capacityReservationGroupID", _RESERVATIONS, "uses"),
     ),
     "azure-native:storage:StorageAccount": (_IDENTITIES,),
-    "azure-native:containerregistry:Registry": (_IDENTITIES,),
-    "azure-native:authorization:RoleAssignment": (Reference("scope", ""),),
+    REGISTRY: (_IDENTITIES,),
+    ASSIGNMENT: (Reference("scope", ""),),
     "azure-native:monitor:DataCollectionRule": (
         Reference("destinations.logAnalytics.workspaceResourceId", _WORKSPACE),
         Reference(

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from ebbtide_rehearsal.cloud import existing
-from ebbtide_rehearsal.cloud.ids import GKE_CLUSTER
+from ebbtide_rehearsal.cloud.ids import AKS_CLUSTER, GKE_CLUSTER
 from ebbtide_rehearsal.cloud.rest import azure, google_clusters
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.engine.sites import Site, as_of_others, kill, site_on, until
@@ -134,7 +134,7 @@ def test_pools_of_a_foreign_cluster(gke: Site) -> None:
     assert _cloud(gke).keys() == before.keys()
 
 
-_DESCRIBED: Final = {"gke": (GKE_CLUSTER, google_clusters.described), "aks": (azure.CLUSTER, azure.described)}
+_DESCRIBED: Final = {"gke": (GKE_CLUSTER, google_clusters.described), "aks": (AKS_CLUSTER, azure.described)}
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from ebbtide.values.paths import value_at
 from ebbtide_rehearsal.cloud import ids
 from ebbtide_rehearsal.cloud.fake_provider import locks
 from ebbtide_rehearsal.cloud.hosting import power, power_message
-from ebbtide_rehearsal.cloud.ids import AGENT_POOL, ASSIGNMENT, AZURE
+from ebbtide_rehearsal.cloud.ids import AGENT_POOL, AKS_CLUSTER, ASSIGNMENT, AZURE
 from ebbtide_rehearsal.cloud.node_pools import fleet
 from ebbtide_rehearsal.cloud.pools import all_machines, start, stop
 from ebbtide_rehearsal.cloud.regions import locations
@@ -232,7 +232,6 @@ _CLUSTER: Final = (
     r"(?P<cluster>/subscriptions/(?P<subscription>[^/]+)/resourceGroups/[^/]+/providers"
     r"/Microsoft\.ContainerService/managedClusters/[^/]+)"
 )
-CLUSTER: Final = "azure-native:containerservice:ManagedCluster"
 _MAINTENANCE: Final = "azure-native:containerservice:MaintenanceConfiguration"
 _SETS: Final = "VirtualMachineScaleSets"
 _TRACKED: Final = frozenset({"location", "tags", "identity", "sku"})
@@ -273,7 +272,7 @@ class AzureClusters:
 
     def _cluster(self, request: Request) -> Resource:
         identity = request.names["cluster"]
-        for resource in self._store.resources(AZURE, CLUSTER):
+        for resource in self._store.resources(AZURE, AKS_CLUSTER):
             if resource.id.lower() == identity.lower():
                 return resource
         name = identity.rpartition("/")[2]
@@ -291,7 +290,7 @@ class AzureClusters:
     )
     def _list(self, request: Request) -> Mapping[str, Any]:
         scope = f"/subscriptions/{request.names['subscription']}"
-        clusters = self._store.resources(AZURE, CLUSTER)
+        clusters = self._store.resources(AZURE, AKS_CLUSTER)
         return self._paged(
             [described(self._store, item) for item in clusters if ids.within(item.id, scope)], request
         )
