@@ -69,10 +69,29 @@ def test_the_adoption_is_a_document(project: Path) -> None:
     assert {**document.declaration, "adopt": "adopt.shared.json"} == config["ebbtide:cluster"]
     assert {"declared", "overridden"} <= {field.status for field in document.fields}
     assert document.written == ("Pulumi.shared.yaml", "adopt.shared.json")
-    assert document.exceptions
+    (exception,) = document.exceptions
+    assert (exception["rule"], exception["resource"]) == ("private-nodes", "lab")
     done = CliRunner().invoke(app, ["adopt", *words])
     assert done.exit_code == 2
     assert "exists already" in str(json.loads(done.stdout)["errors"])
+
+
+@pytest.mark.parametrize(
+    ("policy", "added"),
+    [
+        ("{}", 1),
+        ("{levels: {private-nodes: advisory}}", 0),
+        ("{levels: {private-nodes: disabled}}", 0),
+        ("{exceptions: [{rule: private-nodes, resource: lab, reason: ours}]}", 0),
+        ("{exceptions: [{rule: private-nodes, resource: other, reason: ours}]}", 1),
+    ],
+)
+def test_what_the_policy_would_refuse_alone_is_excepted(project: Path, policy: str, added: int) -> None:
+    """The stack's own policy decides, and what it excepts already is not excepted again."""
+    (project / "Pulumi.shared.yaml").write_text(f"config:\n  ebbtide:policy: {policy}\n")
+    words = ("shared", "--from", "cluster.json", "--overwrite", "--format", "json")
+    document = AdoptionReport.model_validate_json(_adopt(*words))
+    assert len(document.exceptions) == added
 
 
 def test_a_change_of_the_state_takes_the_files_alone(project: Path) -> None:
