@@ -14,7 +14,7 @@ from ebbtide.clients.kubernetes.api import (
     Api,
     Object,
 )
-from ebbtide.clients.kubernetes.official import ApiError, KubeconfigError, MissingClientError
+from ebbtide.clients.kubernetes.errors import ApiError, KubeconfigError, MissingClientError
 
 __all__ = [
     "APPLY",

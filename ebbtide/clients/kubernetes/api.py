@@ -6,7 +6,7 @@ from datetime import datetime
 from types import ModuleType
 from typing import Any, Final, Self, cast
 
-from ebbtide.clients.kubernetes.official import ApiError, MissingClientError
+from ebbtide.clients.kubernetes.errors import ApiError, MissingClientError
 from ebbtide.values import clock
 from ebbtide.values.paths import Object
 
