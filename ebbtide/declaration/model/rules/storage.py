@@ -45,7 +45,6 @@ _AKS_SECRETS = (
 )
 
 
-_AKS_DISKS = "azure-aks-docs azure-disk-customer-managed-keys.md (2024-02-01)"
 _AKS_STORED = (
     "azure-docs customer-managed-keys-configure-new-account.md (2026); azure-container-registry docs, "
     "tutorial-enable-customer-managed-keys.md (2026)"
