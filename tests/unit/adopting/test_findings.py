@@ -153,6 +153,26 @@ def test_an_old_cluster_is_adopted_whole(changes: Document) -> None:
     assert [row.path for row in adoption.updates if row.path == "datapathProvider"] == []
 
 
+@pytest.mark.parametrize("known", [True, False], ids=["other cluster found", "not found"])
+def test_a_pool_of_the_same_name_is_another_clusters(known: bool) -> None:  # noqa: FBT001
+    """Of two pools of one name, the cluster's own is declared; that of a cluster without a description is
+    listed."""
+    own = _of_cluster(_lab(pool("batch", "n2-standard-8")))
+    other = _of_cluster(cluster("other", "us-central1-a", [pool("batch", "n2-standard-32")]))
+    pools = tuple(item for item in other.resources if known or item in other.pools)
+    both = Found(cloud=own.cloud, account="acme-ml", resources=(*pools, *own.resources))
+    adoption = adopt(
+        whole := sources.one_cluster(both, "lab"),
+        {"name": "lab", "owner": "ml"},
+        google.cloud_fields(whole),
+        synth,
+        pools_only=True,
+    )
+    (batch,) = (item for item in adoption.declaration["pools"] if item["name"] == "batch")
+    assert batch["machine"] == "n2-standard-8"
+    assert _left(adoption).get("pool batch") == (None if known else "It is of another cluster.")
+
+
 def test_pools_that_no_declaration_has_say_why() -> None:
     """Without nodes and an autoscaler, being deleted, or of another cluster: each has its reason."""
     empty, going = (
