@@ -2,8 +2,10 @@
 
 import io
 import json
+import ssl
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 from typing import cast
 
@@ -318,3 +320,37 @@ def test_shares_of_cpu(spec: Object, share: float) -> None:
     (line,) = cluster.lines().values()
     assert line["share"] == pytest.approx(share, abs=1e-6)
     assert line["price"] is None
+
+
+def test_a_pod_that_runs_has_not_finished() -> None:
+    """The end of an init container is none of the pod."""
+    ended = {"state": {"terminated": {"finishedAt": "2026-11-21T12:00:00Z"}}}
+    status: Object = {"phase": "Running", "initContainerStatuses": [ended]}
+    assert recorder.finished({"status": status}) is None
+    assert recorder.finished({"status": {**status, "phase": "Succeeded"}}) is not None
+
+
+@pytest.mark.parametrize(
+    ("method", "kind"), [("PATCH", "merge-patch+json"), ("GET", "json"), ("POST", "json")]
+)
+def test_a_change_is_a_merge_patch(
+    method: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The API server takes the kind of a patch from its content type."""
+    token = tmp_path / "token"
+    token.write_text("secret\n")
+    sent: list[urllib.request.Request] = []
+
+    def opened(request: urllib.request.Request, **_: object) -> io.BytesIO:
+        sent.append(request)
+        return io.BytesIO()
+
+    def context(**_: object) -> None:
+        return None
+
+    monkeypatch.setattr(ssl, "create_default_context", context)
+    monkeypatch.setattr(urllib.request, "urlopen", opened)
+    recorder.Api("https://server", "ca", str(token)).send(method, "/path", {})
+    (request,) = sent
+    assert request.get_header("Content-type") == f"application/{kind}"
+    assert request.get_header("Authorization") == "Bearer secret"
