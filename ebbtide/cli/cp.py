@@ -124,7 +124,7 @@ def _reading(api: "Api", name: str, options: dict[str, Any]) -> "Generator[Objec
 
 def _wait(api: "Api", reader: "Object") -> "Object":
     """Wait until a reader runs, with the reasons of the wait; return its pod."""
-    from ebbtide.cli.follow import narration  # noqa: PLC0415
+    from ebbtide.cli.follow_progress import narration  # noqa: PLC0415
     from ebbtide.work import progress  # noqa: PLC0415
     from ebbtide.work.runs.sessions import wait_until_running  # noqa: PLC0415
 

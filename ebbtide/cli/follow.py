@@ -1,34 +1,20 @@
-"""The `follow` command, the `--submit` option, and the progress of a workload: a live line on a terminal, a
-line per change in a log. Dependencies are imported on execution.
-"""
+"""The `follow` command and the `--submit` option. Dependencies are imported on execution."""
 
 import json
-import re
 import sys
-import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from rich.console import Console
-from rich.progress import Progress as Bar
-from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import ExitStatus, console, say, write
 from ebbtide.cli.options import PreviewFormat
-from ebbtide.clients.kubernetes import Api
-from ebbtide.clients.kubernetes.objects import Object, condition, disrupted, phase_of, text
 from ebbtide.operations.engine.interrupts import repeated_interrupts
-from ebbtide.placement import Profile
 from ebbtide.text import printable
 from ebbtide.values import clock, durations
 from ebbtide.values.given_command import given_command
-from ebbtide.work.errors import ClusterError
-from ebbtide.work.evidence import OBVIOUS, Cause, read_evidence
-from ebbtide.work.progress import Phase, Progress, cause_of, failure_text, progress_line
 
 if TYPE_CHECKING:
     from ebbtide.clients.kubernetes import Api
@@ -189,6 +175,7 @@ def _follow(
     logs: bool,
     uid: str = "",
 ) -> None:
+    from ebbtide.cli.follow_progress import EndedPods, MissingModules, ProgressLines, narration  # noqa: PLC0415
     from ebbtide.work import submission  # noqa: PLC0415
     from ebbtide.work.logs import LogStream  # noqa: PLC0415
     from ebbtide.work.progress import Phase, end_document, end_message  # noqa: PLC0415
@@ -278,147 +265,3 @@ def _cost_line(row: "ListedWorkload | None") -> str:
     amount = "less than $0.01" if str(cost) == "$0.00" else str(cost)
     lost = "" if cost.complete else "at least "
     return f"{' '.join(parts)}: {lost}{amount} at list prices."
-
-
-_WAITING: Final = frozenset({Phase.QUEUED, Phase.WAITING, Phase.STARTING})
-_MISSING_MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
-_AGAIN: Final = 15.0
-"""Seconds after which the cause of the same state is read again: what holds the quota changes."""
-
-
-@contextmanager
-def narration(console: Console) -> Generator[Callable[[str], None]]:
-    """Return a callback for changes of a Job's state.
-
-    Args:
-        console: the output, with a live line on a terminal, else a line per change.
-    """
-    if not console.is_terminal:
-        yield Changes(console)
-        return
-    with Bar(
-        SpinnerColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}", markup=False),
-        console=console,
-        transient=True,
-    ) as progress:
-        task = progress.add_task("", total=None)
-        yield lambda line: progress.update(task, description=line)
-
-
-class ProgressLines:
-    """Show a workload's progress, with the cause of its waiting as `ebbtide why` explains it."""
-
-    def __init__(
-        self,
-        api: Api,
-        name: str,
-        namespace: str,
-        profile: Profile | None,
-        show: Callable[[str], object],
-        note: Callable[[str], object] | None = None,
-        before_end: Callable[[], object] = lambda: None,
-    ) -> None:
-        """Show the progress of a workload.
-
-        Args:
-            api: the cluster's API.
-            profile: the cluster's profile.
-            show: called with each line.
-            note: called with what has to remain: why a running workload waits again; default: `show`.
-            before_end: called before the end is shown, as for the last lines of the log.
-        """
-        self._api, self._name, self._namespace, self._profile = api, name, namespace, profile
-        self._show, self._note = show, note or show
-        self._before_end = before_end
-        self._phase: Phase | None = None
-        self._state: tuple[str, str] | None = None
-        self._cause: Cause | None = None
-        self._read = 0.0
-
-    def __call__(self, progress: Progress) -> None:
-        """Show a state."""
-        if progress.phase in _WAITING:
-            state = progress.phase.value, progress.reason
-            if state != self._state or time.monotonic() > self._read + _AGAIN:
-                self._state, self._cause, self._read = state, self._find(), time.monotonic()
-            if self._cause and self._cause.reason not in OBVIOUS:
-                progress = replace(progress, reason=str(self._cause).rstrip("."))
-        else:
-            self._state = None
-        if progress.over:
-            self._before_end()
-        again = self._phase is Phase.RUNNING and progress.phase in _WAITING
-        self._phase = progress.phase
-        (self._note if again else self._show)(progress_line(progress))
-
-    def _find(self) -> Cause | None:
-        try:
-            return cause_of(read_evidence(self._api, self._name, self._namespace, clock.now(), self._profile))
-        except ClusterError:  # the state has the controllers' own reason
-            return None
-
-
-class EndedPods:
-    """Report why pods ended before their workload, each once: attempts that failed or were disrupted."""
-
-    def __init__(self, note: Callable[[str], object]) -> None:
-        """Report pods.
-
-        Args:
-            note: called with a sentence for each pod.
-        """
-        self._note, self._known = note, set[str]()
-
-    def __call__(self, pods: Sequence[Object]) -> None:
-        """Report those of the pods that have not been."""
-        for pod in pods:
-            uid, is_disrupted = pod["metadata"]["uid"], disrupted(pod)
-            if uid in self._known or not (is_disrupted or phase_of(pod) == "Failed"):
-                continue
-            self._known.add(uid)
-            cause = condition(pod, "DisruptionTarget") if is_disrupted else {}
-            why = text(cause, "message") or text(cause, "reason") or failure_text(pod)
-            self._note(f"Pod {pod['metadata']['name']} ended: {why.rstrip('.')}.")
-
-
-class MissingModules:
-    """Pass on the lines of logs, and collect the modules that Python has not found."""
-
-    def __init__(self, show: Callable[[str], object]) -> None:
-        """Read lines.
-
-        Args:
-            show: called with each line.
-        """
-        self._show, self._names = show, dict[str, None]()
-
-    def __call__(self, line: str) -> None:
-        """Read a line."""
-        if found := _MISSING_MODULE.search(line):
-            self._names[found[1]] = None
-        self._show(line)
-
-    def hints(self, end: Progress) -> Sequence[str]:
-        """Return how a run that has failed gets the packages of the modules."""
-        names = " ".join(self._names)
-        hint = (
-            f"The image does not have {names}. --setup 'python -m pip install {names}' installs packages of "
-            "such names before the command; or use an image that has them (--image)."
-        )
-        return [hint] if names and end.phase is Phase.FAILED else []
-
-
-class Changes:
-    """Print plain lines without consecutive duplicates."""
-
-    def __init__(self, console: Console) -> None:
-        self._console, self._last = console, ""
-
-    def __call__(self, line: str) -> None:
-        """Print a line that differs from the last one."""
-        if line != self._last:
-            self._last = line
-            self._console.print(line, markup=False, soft_wrap=True)
-            self._console.file.flush()

@@ -152,7 +152,7 @@ def _print(api: "Api", snapshot: "Evidence", namespace: str, index: int | None) 
 
 def _follow(api: "Api", name: str, namespace: str, index: int | None, profile: "Profile | None") -> None:
     """Print lines until the end of the workload, and changes of its state on standard error."""
-    from ebbtide.cli.follow import Changes, ProgressLines  # noqa: PLC0415
+    from ebbtide.cli.follow_progress import Changes, ProgressLines  # noqa: PLC0415
     from ebbtide.work import submission  # noqa: PLC0415
     from ebbtide.work.logs import LogStream, of_index  # noqa: PLC0415
 

@@ -162,7 +162,7 @@ class _Session:
 
     def wait(self) -> Object:
         """Wait until the pod runs, with the reasons of the wait; return the pod."""
-        from ebbtide.cli.follow import ProgressLines, narration  # noqa: PLC0415
+        from ebbtide.cli.follow_progress import ProgressLines, narration  # noqa: PLC0415
         from ebbtide.work.runs.sessions import wait_until_running  # noqa: PLC0415
 
         namespace = self.job["metadata"]["namespace"]

@@ -9,8 +9,9 @@ from unittest.mock import Mock
 import pytest
 from typer.testing import CliRunner
 
-from ebbtide.cli import app, follow
-from ebbtide.cli.follow import ProgressLines, submit
+from ebbtide.cli import app, follow_progress
+from ebbtide.cli.follow import submit
+from ebbtide.cli.follow_progress import ProgressLines
 from ebbtide.cli.options import PreviewFormat
 from ebbtide.clients.kubernetes import Api
 from ebbtide.text import command_line
@@ -121,7 +122,7 @@ def test_a_job_that_survives_a_preemption(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_reason_of_a_restart_remains(monkeypatch: pytest.MonkeyPatch) -> None:
     """A running Job that waits again is noted with the reason, which the live line does not keep."""
     unknown = ClusterError("forbidden")
-    monkeypatch.setattr(follow, "read_evidence", Mock(side_effect=unknown))
+    monkeypatch.setattr(follow_progress, "read_evidence", Mock(side_effect=unknown))
     shown: list[str] = []
     noted: list[str] = []
     lines = ProgressLines(_Server(), "train", "lab", None, shown.append, noted.append)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ebbtide.cli.follow import ProgressLines, narration
+from ebbtide.cli.follow_progress import ProgressLines, narration
 from ebbtide.cli.run import confirm_end
 from ebbtide.clients.kubernetes import JSON, Api, ApiError
 from ebbtide.text import command_line, install_command
