@@ -95,7 +95,7 @@ def test_what_no_update_sets_back_is_kept(
     [("autoscaling.totalMaxNodeCount", 99, "update"), ("nodeConfig.spot", False, "replace")],
 )
 def test_beside_what_is_set_back_another_field_is_kept(path: str, value: object, action: str) -> None:
-    """Of a resource that an update changes, the field that the program omits stays, but not of a new one."""
+    """The field that the program omits stays if an update changes its resource, but not on a new one."""
 
     def both(values: dict[str, Any]) -> None:
         _set(path, value)(values)
