@@ -155,8 +155,8 @@ def test_an_old_cluster_is_adopted_whole(changes: Document) -> None:
 
 @pytest.mark.parametrize("known", [True, False], ids=["other cluster found", "not found"])
 def test_a_pool_of_the_same_name_is_another_clusters(known: bool) -> None:  # noqa: FBT001
-    """A cluster's own pool is declared, and not one of its name of another cluster; that of a cluster without a
-    description is listed."""
+    """A cluster's own pool is declared, and not one of its name of another cluster; that of a cluster without
+    a description is listed."""
     own = _of_cluster(_lab(pool("batch", "n2-standard-8")))
     other = _of_cluster(cluster("other", "us-central1-a", [pool("batch", "n2-standard-32")]))
     pools = tuple(item for item in other.resources if known or item in other.pools)

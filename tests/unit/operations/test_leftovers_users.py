@@ -135,7 +135,7 @@ def test_what_keeps_a_claim_ends_with_it_and_nothing_else_does() -> None:
 
 
 def test_objects_of_users_alone_are_listed() -> None:
-    """Objects of the stack itself, of add-ons, of namespaces of others and without cloud resources are not."""
+    """Objects of the stack, of add-ons, of other namespaces and without cloud resources are not."""
     balancer = {"type": "LoadBalancer"}
     services = [
         made("web", spec=balancer),
