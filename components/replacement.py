@@ -23,13 +23,13 @@ from typing import Any, ClassVar, Final, Protocol, TypeVar, cast
 import pulumi
 from pulumi.runtime import settings
 
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.base import POOL_TYPES
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.pool_inputs import field_by_input
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.declaration.providers.schema import properties
 from ebbtide.placement.replacements import CONFIG, NAMESPACE, SUFFIX
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import is_within, python_name, value_at
 
 

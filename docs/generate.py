@@ -16,12 +16,12 @@ from ebbtide.analysis.policy.check import RULES as POLICY_RULES
 from ebbtide.analysis.policy.settings import Policy
 from ebbtide.analysis.preview.stack_files import stack_schema
 from ebbtide.declaration.catalog.versions import PINS
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.base import change_of
 from ebbtide.declaration.model.declare import whole_schema
 from ebbtide.declaration.model.pool_inputs import PoolField, pool_fields
 from ebbtide.declaration.model.rules.registry import RULES
 from ebbtide.declaration.project.diagnostics import OTHER_RULES, Report
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.documents import json_schema
 from ebbtide_rehearsal.scenarios.model import Scenario, built_in, read
 from ebbtide_rehearsal.tools.download import releases

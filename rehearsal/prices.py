@@ -23,7 +23,7 @@ from ebbtide.declaration.catalog.locations import Locations
 from ebbtide.declaration.catalog.machines import machine_names
 from ebbtide.declaration.catalog.prices import Price, PriceKey, regional_items
 from ebbtide.declaration.catalog.tables import rows
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 
 TABLE: Final = Path(ebbtide.declaration.catalog.__file__).parent / "data/prices.csv"
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide.declaration.catalog.locations import Locations
 from ebbtide.declaration.catalog.machines import attachable_types, find_machine, machine_names, retired_names
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cloud import DAYS
 from ebbtide.declaration.model.declare import advice, declare
 from ebbtide.declaration.model.faults import DeclarationError
+from ebbtide.values.cloud_kind import CloudKind
 from tests.declarations import BASES, Declaration
 
 _PART = re.compile(

@@ -7,11 +7,11 @@ from typing import Any, assert_never
 import pulumi
 
 from ebbtide.declaration.catalog.clouds import POOL_LABEL
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.labels_and_taints import MODE, SYSTEM_ONLY
 from ebbtide.placement.derive import toleration
 from ebbtide.placement.member_policy import HIGHEST_PRIORITY, controllers_priority
+from ebbtide.values.cloud_kind import CloudKind
 
 from .manifest import Manifest, leaf_options, obj
 from .security import egress_policies, system_namespace

@@ -6,8 +6,8 @@ GKE runs its own DCGM exporter (`components/gke/cluster.py`).
 from typing import Final, assert_never
 
 from ebbtide.declaration.catalog.versions import PINS
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import Object
 
 from .drivers import SYSTEM, daemon_set, mounts_of, requests_of

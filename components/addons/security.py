@@ -10,10 +10,10 @@ one. Source: Kubernetes docs, network policies (2026).
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, assert_never
 
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.addons import READ, WORK, AddOn
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.tenancy import Team, is_group, is_object_id, name_of
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import Object
 
 from .manifest import obj

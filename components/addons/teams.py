@@ -6,7 +6,6 @@ from typing import Any
 
 import pulumi
 
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.addons import Costs
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster, pod_security_of
 from ebbtide.declaration.model.physical_names import SUBDOMAIN, fitting
@@ -19,6 +18,7 @@ from ebbtide.placement.queue_objects import QUEUES_LABEL
 from ebbtide.placement.queue_policy import QUEUE_REQUIRED_LABEL
 from ebbtide.placement.queueing import Flavor, largest_node
 from ebbtide.values import quantities
+from ebbtide.values.cloud_kind import CloudKind
 
 from ..replacement import hooks
 from .manifest import PATCH_FORCE, Manifest, leaf_options, obj

@@ -14,7 +14,6 @@ from pulumi_azure_native import (
     storage,
 )
 
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cloud import Aks, AksKeys, AksResources
 from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.physical_names import (
@@ -33,6 +32,7 @@ from ebbtide.placement.derive import (
     keeps_registry,
     registry_name,
 )
+from ebbtide.values.cloud_kind import CloudKind
 
 from ..addons.teams import (
     MOUNT_NAMESPACE,

@@ -7,12 +7,12 @@ from typing import Any, Final, Literal, assert_never, cast
 import pulumi
 from pulumi_gcp import container
 
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
 from ebbtide.declaration.model.pool import Accelerator, Pool
 from ebbtide.declaration.model.pool_inputs import inputs_of
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.declaration.model.site import Site
+from ebbtide.values.cloud_kind import CloudKind
 
 from ..inputs import overridden, resolved_pool, without_none
 from ..labels_and_kubeconfig import Labels

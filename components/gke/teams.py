@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 import pulumi
 from pulumi_gcp import artifactregistry, compute, container, filestore, serviceaccount, storage
 
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cloud import Gke
 from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.physical_names import FILESTORE, SERVICE_ACCOUNT, fitting
@@ -14,6 +13,7 @@ from ebbtide.declaration.model.pool import DEFAULT_ACCOUNT
 from ebbtide.declaration.model.tenancy import Registry as Declared
 from ebbtide.declaration.model.tenancy import Team, name_of, principal
 from ebbtide.placement.derive import ACCOUNT, BUCKET_DRIVERS, bucket_name, keeps_registry, registry_name
+from ebbtide.values.cloud_kind import CloudKind
 
 from ..addons.add_on import ArtifactStore
 from ..addons.teams import (

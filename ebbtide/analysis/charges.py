@@ -19,10 +19,10 @@ from ebbtide.declaration.catalog.amounts import Amount, item_amount, total
 from ebbtide.declaration.catalog.clouds import is_gke_zone, region_of
 from ebbtide.declaration.catalog.commitments import Coverage, Covered, Use, covered
 from ebbtide.declaration.catalog.resources import Footprint
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.addons import ADD_ONS
 from ebbtide.declaration.model.capacity import Reservation
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
 _NAT: Final = "gcp:compute/routerNat:RouterNat"
 CLOUD_NAT: Final = "Cloud NAT"

@@ -11,10 +11,10 @@ from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.declaration.catalog.accelerators import AMD, NVIDIA, resource_name
 from ebbtide.declaration.catalog.machines import ARCHITECTURE
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cluster import OPERATOR_NAMESPACE
 from ebbtide.declaration.model.resolved_pool import NO_PLUGIN_LABEL, ResolvedPool
 from ebbtide.text import and_list
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.selectors import selects_node, untolerated
 
 DAEMON_SETS: Final = "/apis/apps/v1/daemonsets"

@@ -18,7 +18,7 @@ from ebbtide.analysis.reading import aks, gke
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.reading.pools import read_accounts
 from ebbtide.analysis.recording.recording import Recording, Resource
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
 _GKE_MONITOR: Final = "kubernetes:monitoring.googleapis.com/v1:PodMonitoring"
 _AKS_MONITOR: Final = "kubernetes:azmonitoring.coreos.com/v1:"

@@ -13,8 +13,8 @@ from typing import Final, Literal, TypeAlias, assert_never
 from ebbtide.clients.clouds.interfaces import QuotaLimit
 from ebbtide.declaration.catalog.gpu_direct import networks_of, vpcs_of
 from ebbtide.declaration.catalog.machines import quota_names
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
+from ebbtide.values.cloud_kind import CloudKind
 
 GLOBAL: Final = "global"
 """Region of a global quota."""

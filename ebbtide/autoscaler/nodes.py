@@ -15,9 +15,9 @@ from typing import Any, Final, Literal, Self, assert_never
 
 from ebbtide.autoscaler.scheduling import ZONE, NodeInfo, Pod, tolerates
 from ebbtide.declaration.catalog.machines import ARCHITECTURE, architecture, find_machine
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide.placement import NodeTaint
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.pod_requests import amounts, total
 
 Expander = Literal["random", "most-pods", "least-waste", "priority"]

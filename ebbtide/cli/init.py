@@ -12,7 +12,7 @@ import typer
 
 from ebbtide.cli.consoles import console, say
 from ebbtide.cli.options import ClusterContext, Documents, ExistingCluster, PoolsOnly, ResourceGroup
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
 if TYPE_CHECKING:
     from ebbtide.declaration.catalog.machine_offers import MachineOffer

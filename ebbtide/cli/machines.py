@@ -7,8 +7,8 @@ import typer
 
 from ebbtide.cli.consoles import ExitStatus, console, say, write
 from ebbtide.cli.options import PreviewFormat
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.errors import EbbtideError
+from ebbtide.values.cloud_kind import CloudKind
 
 if TYPE_CHECKING:
     from ebbtide.analysis.preview.fitted_table import FittedTable

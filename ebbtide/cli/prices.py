@@ -10,8 +10,8 @@ import typer
 
 from ebbtide.cli.consoles import console, write
 from ebbtide.cli.options import ConfigFile, Cwd, Out, Stack, stack_files
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.errors import EbbtideError
+from ebbtide.values.cloud_kind import CloudKind
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ebbtide.analysis.preview.stack_files import StackFiles
     from ebbtide.analysis.quotas import Quota, QuotaCheck
     from ebbtide.analysis.recording.recording import Recording
-    from ebbtide.declaration.cloud_kind import CloudKind
+    from ebbtide.values.cloud_kind import CloudKind
 
     Checks = dict[tuple[CloudKind, str], list[QuotaCheck]]
     """Comparisons by cloud and account."""

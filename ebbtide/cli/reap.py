@@ -64,11 +64,11 @@ def reap(
     searched. Exit status 2: the machine's clock is wrong, or with --yes none could be started.
     """
     from ebbtide.clients.clouds.interfaces import Account  # noqa: PLC0415
-    from ebbtide.declaration.cloud_kind import CloudKind  # noqa: PLC0415
     from ebbtide.declaration.project.source import project_directory  # noqa: PLC0415
     from ebbtide.operations.ending import expiry as reaping  # noqa: PLC0415
     from ebbtide.operations.engine.backend import Backend  # noqa: PLC0415
     from ebbtide.values import clock  # noqa: PLC0415
+    from ebbtide.values.cloud_kind import CloudKind  # noqa: PLC0415
 
     given = given_command()
     if yes:

@@ -12,11 +12,11 @@ from ebbtide.clients.clouds.interfaces import Account, CloudApiError, ClusterIde
 from ebbtide.clients.kubernetes import Api, ApiError, KubeconfigError, MissingClientError, Object
 from ebbtide.clients.kubernetes.objects import part, text
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.operations.engine.failures import OperationError
 from ebbtide.operations.engine.state import State
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.text import install_command
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 from ebbtide.values.given_command import given_command
 from ebbtide.values.kueue_api import ASLEEP
 

@@ -20,7 +20,6 @@ from ebbtide.analysis.recording.recording import Recording
 from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.interfaces import Account
 from ebbtide.declaration.catalog.versions import PINS
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.project import yaml_file
 from ebbtide.declaration.providers.constraints import Need, needs_of, roles_of, unknown
 from ebbtide.errors import EbbtideError
@@ -29,6 +28,7 @@ from ebbtide.operations.engine.backend import Backend
 from ebbtide.operations.engine.stack import Stack
 from ebbtide.text import and_list, outdated, release
 from ebbtide.values import clock, durations
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 from ebbtide.values.given_command import given_command
 
 Status = Literal["ok", "problem", "skipped"]

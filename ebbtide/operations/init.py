@@ -17,12 +17,12 @@ from ebbtide.declaration.catalog.clouds import CLOUD_SPECS, region_of
 from ebbtide.declaration.catalog.locations import Locations, is_ai_zone
 from ebbtide.declaration.catalog.machine_offers import MachineOffer, accelerator_types, machine_offers
 from ebbtide.declaration.catalog.machines import find_machine, machine_names
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import advice, declare
 from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.errors import EbbtideError
 from ebbtide.text import and_list, did_you_mean, or_list, requirements
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
 if TYPE_CHECKING:
     from ebbtide.operations.adopting.adopt import Adopted, Request

@@ -12,7 +12,6 @@ from ebbtide.analysis.recording.recording import Recording
 from ebbtide.clients.clouds.interfaces import Account, CloudApiError, Contents, StoredData
 from ebbtide.clients.kubernetes import Api, ApiError, Object
 from ebbtide.clients.kubernetes.objects import part, parts, text
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import access
 from ebbtide.operations.access import Clouds
 from ebbtide.operations.engine.failures import OperationError
@@ -22,6 +21,7 @@ from ebbtide.operations.leftovers.users import CloudNames, UserObject
 from ebbtide.operations.work import Work, list_volumes, take_snapshot, work
 from ebbtide.text import and_list, several
 from ebbtide.values import durations
+from ebbtide.values.cloud_kind import CloudKind
 
 
 @dataclass(frozen=True, slots=True)

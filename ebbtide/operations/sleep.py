@@ -18,7 +18,6 @@ from ebbtide.clients.clouds.interfaces import ClusterPower
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import part, text
 from ebbtide.declaration.catalog.amounts import total
-from ebbtide.declaration.cloud_kind import by_cloud
 from ebbtide.operations import access
 from ebbtide.operations.engine import state
 from ebbtide.operations.engine.failures import OperationError
@@ -26,6 +25,7 @@ from ebbtide.operations.engine.state import OwnCluster, own_cluster
 from ebbtide.operations.inspection import running_lines
 from ebbtide.operations.work import Work, reserving, take_snapshot, work
 from ebbtide.values import clock
+from ebbtide.values.cloud_kind import by_cloud
 from ebbtide.values.given_command import given_command
 from ebbtide.values.kueue_api import ASLEEP, CLUSTER_QUEUES
 

@@ -7,7 +7,6 @@ from urllib.parse import quote
 
 from ebbtide.declaration.catalog.accelerators import default_image, resource_name
 from ebbtide.declaration.catalog.gpu_direct import pod_needs
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.base import rfc3339
 from ebbtide.declaration.model.capacity import Preemptible, Reservation, Spot
 from ebbtide.declaration.model.cloud import Aks, Gke
@@ -33,6 +32,7 @@ from ebbtide.placement.profile import (
     TeamProfile,
     Toleration,
 )
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
 CLAIM: Final = "shared"
 """The claim of a team's shared volume."""
@@ -187,7 +187,7 @@ def profile(cluster: Cluster) -> Profile:
     pipelines = cluster.addons.pipelines
     return Profile(
         cluster=cluster.physical_name,
-        cloud=CloudKind(cluster.cloud.kind).value,
+        cloud=CloudKind(cluster.cloud.kind),
         location=cluster.cloud.location,
         pools=tuple(pool_profile(pool, queues) for pool in cluster.resolved_pools),
         queues=tuple(_queue_profile(queue, cluster, cluster.tenants) for queue in queues),

@@ -9,13 +9,13 @@ from typing import Any, Final, cast
 import yaml
 
 from ebbtide.declaration.catalog.versions import PINS
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.addons import Kueue
 from ebbtide.declaration.model.capacity import FlexStart
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.placement.queue_objects import QUEUES_LABEL
 from ebbtide.values import durations
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.selectors import selects
 
 CONFIG_KEY: Final = "controller_manager_config.yaml"

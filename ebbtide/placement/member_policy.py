@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ebbtide.declaration.catalog.accelerators import resource_name
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster
 from ebbtide.declaration.model.labels_and_taints import SYSTEM_ONLY
 from ebbtide.declaration.model.physical_names import SUBDOMAIN, fitting
@@ -36,6 +35,7 @@ from ebbtide.placement.queue_policy import (
     quoted,
     tolerates,
 )
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 from ebbtide.values.paths import Object
 
 MEMBERS_LABEL: Final = "ebbtide.dev/members"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ebbtide.placement.profile_sources import ProfileError, read, stack_output
+from ebbtide.values.cloud_kind import CloudKind
 
 _NAME = "ebbtide.dev/profile/v"
 VERSION = f"{_NAME}2"
@@ -284,7 +285,7 @@ class Profile:
     """
 
     cluster: str
-    cloud: str
+    cloud: CloudKind
     location: str
     pools: tuple[PoolProfile, ...]
     queues: tuple[QueueProfile, ...]
@@ -527,7 +528,7 @@ def _teams(data: Mapping[str, Any]) -> Iterator[TeamProfile]:
 def _profile(data: Mapping[str, Any]) -> Profile:
     return Profile(
         cluster=data["cluster"],
-        cloud=data["cloud"],
+        cloud=CloudKind(data["cloud"]),
         location=data["location"],
         pools=tuple(_pool(item) for item in data["pools"]),
         queues=tuple(_queue(item) for item in data["queues"]),

@@ -6,12 +6,13 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, assert_never
 from urllib.parse import quote
 
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import Object, parts, phase_of, text, words
 from ebbtide.placement import Profile
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.work.arguments import is_label, is_subdomain
 from ebbtide.work.errors import Problems, WorkloadError
 from ebbtide.work.kinds import INDEX, TRIAL_LABEL
@@ -103,12 +104,16 @@ def _clause(profile: Profile, job: str, label: str) -> tuple[str, str]:
     `<job>-<5 characters>`, with the index in between for a sweep.
     """
     key, _, value = (label or f"batch.kubernetes.io/job-name={job}").partition("=")
-    if profile.cloud == "gke":
-        return 'resource.labels.pod_name="{pod}"', f'labels."k8s-pod/{key.replace(".", "_")}"="{value}"'
-    template = 'PodName == "{pod}"'
-    if job:
-        return template, f'PodName matches regex @"^{re.escape(job)}(-[0-9]+)?-[a-z0-9]{{5}}$"'
-    return template, f'tostring(parse_json(tostring(KubernetesMetadata.podLabels))["{key}"]) == "{value}"'
+    match profile.cloud:
+        case CloudKind.GKE:
+            return 'resource.labels.pod_name="{pod}"', f'labels."k8s-pod/{key.replace(".", "_")}"="{value}"'
+        case CloudKind.AKS if job:
+            pods = f'PodName matches regex @"^{re.escape(job)}(-[0-9]+)?-[a-z0-9]{{5}}$"'
+        case CloudKind.AKS:
+            pods = f'tostring(parse_json(tostring(KubernetesMetadata.podLabels))["{key}"]) == "{value}"'
+        case _:
+            assert_never(profile.cloud)
+    return 'PodName == "{pod}"', pods
 
 
 _STAMP: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*) ?(.*)")

@@ -16,6 +16,7 @@ from ebbtide.placement.profile import (
 )
 from ebbtide.text import several
 from ebbtide.values import durations, quantities
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 from ebbtide.values.pod_requests import pod_requests
 from ebbtide.work.arguments import MEBIBYTE
 from ebbtide.work.errors import Problems, WorkloadError
@@ -28,10 +29,14 @@ BUCKET_MOUNTED: Final = {"gke-gcsfuse/volumes": "true"}
 KEPT: Final = {SAFE_TO_EVICT: "false"}
 """Annotation of pods that the cluster autoscaler does not evict: by default it removes a node that is less
 than half used if its pods fit elsewhere, those of Jobs too (kubernetes/autoscaler, FAQ, 2026)."""
-_IDENTITY: Final = {"azure.workload.identity/use": "true"}
-"""Label of pods that get a token of their service account's identity on AKS (Azure/azure-workload-identity,
+IDENTITY_LABELS: Final[Mapping[CloudKind, dict[str, str]]] = by_cloud(
+    gke={}, aks={"azure.workload.identity/use": "true"}
+)
+"""Labels of pods that get a token of their service account's identity on AKS (Azure/azure-workload-identity,
 docs, service account labels and annotations, 2026); GKE needs none."""
-_BUCKET_MOUNT: Final = Sidecar(name="the bucket mount", cpu_m=250, memory_mib=256)
+MOUNT_SIDECARS: Final[Mapping[CloudKind, tuple[Sidecar, ...]]] = by_cloud(
+    gke=(Sidecar(name="the bucket mount", cpu_m=250, memory_mib=256),), aks=()
+)
 """Default requests of GKE's sidecar for bucket mounts (GKE docs, Cloud Storage FUSE CSI driver, sidecar
 container, 2026)."""
 
@@ -71,19 +76,14 @@ class Placement:
         return {key: dict(part) for key, part in parts if part}
 
 
-def has_bucket_mount(cloud: str, task: Task) -> bool:
+def has_bucket_mount(cloud: CloudKind, task: Task) -> bool:
     """Check that GKE adds its sidecar for bucket mounts to the pod."""
-    return cloud == "gke" and bool(task.volume or task.outputs or task.mounts)
+    return bool(MOUNT_SIDECARS[cloud]) and bool(task.volume or task.outputs or task.mounts)
 
 
-def sidecars_of(cloud: str, task: Task) -> tuple[Sidecar, ...]:
+def sidecars_of(cloud: CloudKind, task: Task) -> tuple[Sidecar, ...]:
     """Return the containers that run beside a task's own in its pod."""
-    return (*task.sidecars, *([_BUCKET_MOUNT] if has_bucket_mount(cloud, task) else []))
-
-
-def identity_labels(cloud: str) -> dict[str, str]:
-    """Return the labels of a pod that uses its service account's cloud identity."""
-    return dict(_IDENTITY) if cloud == "aks" else {}
+    return (*task.sidecars, *(MOUNT_SIDECARS[cloud] if has_bucket_mount(cloud, task) else ()))
 
 
 def place(profile: Profile, task: Task) -> Placement:
@@ -121,7 +121,7 @@ def place(profile: Profile, task: Task) -> Placement:
             **(KEPT if task.keep_node else {}),
             **(BUCKET_MOUNTED if has_bucket_mount(profile.cloud, task) else {}),
         },
-        pod_labels=identity_labels(profile.cloud) if account else {},
+        pod_labels=dict(IDENTITY_LABELS[profile.cloud]) if account else {},
         service_account=account,
         mounts=mounts,
     )
@@ -316,7 +316,7 @@ def _accelerator(pools: Sequence[PoolProfile], task: Task) -> str:
 _SEVERAL: Final = "; `ebbtide run --nodes 2` starts two such pods, each on a node."
 
 
-def _obstacles(pool: PoolProfile, task: Task, cloud: str, *, run: bool = True) -> tuple[str, ...]:
+def _obstacles(pool: PoolProfile, task: Task, cloud: CloudKind, *, run: bool = True) -> tuple[str, ...]:
     """Return the reasons why no node of a pool can run a task; with `run`, including its duration. Invalid
     amounts are reported again, with the same text."""
     problems = Problems()

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from ebbtide.placement import Profile, TeamProfile
+from ebbtide.values.cloud_kind import by_cloud
 from ebbtide.values.paths import Object
 from ebbtide.work.errors import Problems, WorkloadError
 from ebbtide.work.tasks import Task
@@ -14,20 +15,23 @@ from ebbtide.work.tasks import Task
 OUTPUTS: Final = "EBBTIDE_OUTPUTS"
 """Environment variable with the path of the outputs in the container."""
 _CHECKPOINTS, _OUTPUTS = "checkpoints", "outputs"
-_ADDRESSES: Final = {
-    "gke": (
+_ADDRESSES: Final = by_cloud(
+    gke=(
         re.compile(r"gs://(?P<bucket>[a-z0-9][a-z0-9._-]{1,220}[a-z0-9])(?:/(?P<folder>.*))?"),
         "gs://BUCKET/FOLDER",
     ),
-    "aks": (
+    aks=(
         re.compile(
             r"abfss?://(?P<bucket>[a-z0-9-]{3,63}@[a-z0-9]{3,24}\.dfs\.core\.windows\.net)(?:/(?P<folder>.*))?"
         ),
         "abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER",
     ),
-}
+)
 """Addresses of folders in buckets that pods of a cloud can mount, each with its form for messages (Cloud
 Storage docs, buckets, names; Azure Storage docs, data-lake-storage-introduction-abfs-uri, 2026)."""
+MOUNTS_INLINE: Final = by_cloud(gke=True, aks=False)
+"""Whether members mount any bucket in a pod: on AKS, the driver is installed for claims, since with some
+attributes it mounts with the identity of the node (see `ebbtide.placement.member_policy`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,13 +106,10 @@ def claim(name: str) -> Object:
 
 
 def _storage(profile: Profile, task: Task, team: TeamProfile | None) -> Object:
-    """Return the source of the volume for outputs; empty without one.
-
-    A bucket without a claim is mounted inline on GKE only: on AKS, the driver is installed for claims.
-    """
+    """Return the source of the volume for outputs; empty without one."""
     if name := task.volume or (team.claim if team else ""):
         return claim(name)
-    if team and team.bucket and profile.cloud == "gke" and profile.bucket_driver:
+    if team and team.bucket and MOUNTS_INLINE[profile.cloud] and profile.bucket_driver:
         attributes = {"bucketName": team.bucket.removeprefix("gs://"), "mountOptions": "implicit-dirs"}
         return {"csi": {"driver": profile.bucket_driver, "volumeAttributes": attributes}}
     return {}
@@ -116,9 +117,6 @@ def _storage(profile: Profile, task: Task, team: TeamProfile | None) -> Object:
 
 def _bucket(profile: Profile, team: TeamProfile | None, address: str) -> tuple[Object, str]:
     """Return the source of the volume for an address, and the folder in it.
-
-    On AKS, members may not mount inline: with some attributes, the driver does so with the identity of the
-    node (see `ebbtide.placement.member_policy`).
 
     Raises:
         WorkloadError: it is not an address of the cluster's cloud, or the cluster cannot mount it.
@@ -131,7 +129,7 @@ def _bucket(profile: Profile, team: TeamProfile | None, address: str) -> tuple[O
             f"mounts has {address}, and pods of cluster {profile.cluster} mount folders as {form}: write "
             "such an address."
         )
-    if profile.cloud == "aks":
+    if not MOUNTS_INLINE[profile.cloud]:
         own = team.bucket if team and team.claim_kind == "bucket" else ""
         if team is None or own.partition("://")[2] != found["bucket"]:
             raise WorkloadError(

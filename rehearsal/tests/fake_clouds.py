@@ -8,7 +8,7 @@ from typing import Any, Protocol, cast
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import revealed
 from ebbtide.declaration.catalog.clouds import region_of
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud import existing
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.ids import PACKAGES

@@ -8,11 +8,11 @@ from pydantic import BaseModel
 
 from components import aks, gke
 from ebbtide.analysis.recording.record import record
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import advice, declare
 from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
+from ebbtide.values.cloud_kind import CloudKind
 from tests.contract.flips import Flip, beside
 from tests.contract.pool_flips import AKS_POOL, GKE_POOL
 from tests.contract.tenancy_flips import CHECKED

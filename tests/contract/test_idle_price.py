@@ -6,10 +6,10 @@ import yaml
 
 from ebbtide.declaration.catalog.prices import Price, find_price, machine_price
 from ebbtide.declaration.catalog.resources import Resources
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.rules.system_pool import system_pods
+from ebbtide.values.cloud_kind import CloudKind
 from tests.repository import ROOT
 
 LOWEST_PUBLISHED = 0.125

@@ -6,7 +6,7 @@ import pytest
 
 from ebbtide.analysis.quotas import Quota, QuotaCheck, Verdict, check_quotas
 from ebbtide.clients.clouds.interfaces import QuotaLimit
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 
 
 def _need(name: str, amount: int, *pools: str, region: str = "us-central1") -> Quota:

@@ -38,7 +38,7 @@ def test_the_rows_are_there(name: str) -> None:
     """The plugin reaches the catalog: a machine type that only it has is found."""
     code = (
         f"import {_PLUGIN}\nfrom ebbtide.declaration.catalog.machines import find_machine\n"
-        "from ebbtide.declaration.cloud_kind import CloudKind\n"
+        "from ebbtide.values.cloud_kind import CloudKind\n"
         f"assert find_machine(CloudKind.GKE, {name!r})"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

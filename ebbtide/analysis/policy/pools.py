@@ -13,11 +13,11 @@ from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.recording.recording import Resource
 from ebbtide.declaration.catalog.amounts import HOURS_PER_MONTH, total
 from ebbtide.declaration.catalog.clouds import region_of
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.expiry import COMPONENT
 from ebbtide.declaration.model.pool import Taint
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.text import bound
+from ebbtide.values.cloud_kind import CloudKind
 
 LONGEST_LIFETIME: Final = "longest-lifetime"
 """Id of the rule for the maximum lifetime."""

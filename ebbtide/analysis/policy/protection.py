@@ -12,8 +12,8 @@ from ebbtide.analysis.reading import gke
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.recording.recording import Resource
 from ebbtide.analysis.recording.values import SECRET_TEXT, leaves
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.expiry import LABEL
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
 _ANYWHERE: Final = frozenset({"0.0.0.0/0", "::/0"})
 _NODE_NETWORK: Final = "networkConfig.enablePrivateNodes"

@@ -9,7 +9,7 @@ from ebbtide.analysis.policy.settings import Level, Limits
 from ebbtide.analysis.reading.facts import ClusterFacts, Inputs, RecordedPool
 from ebbtide.analysis.recording.recording import Recording, Resource, urn_name
 from ebbtide.analysis.recording.values import Plain, at
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 
 STACK: Final = "stack"
 """Name of the whole stack in exceptions."""

@@ -9,8 +9,8 @@ from pydantic.dataclasses import dataclass
 from ebbtide.analysis.reading.facts import ClusterFacts
 from ebbtide.analysis.recording.recording import Severity
 from ebbtide.declaration.catalog.amounts import Amount
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import CapacityKind
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.documents import CONFIG, DocumentPart
 
 VERSION: Final = "ebbtide.dev/preview/v1"

@@ -21,7 +21,6 @@ from ebbtide.analysis.recording.recording import Recording, Updates
 from ebbtide.declaration.catalog.machine_offers import accelerator_types
 from ebbtide.declaration.catalog.machines import machine_names
 from ebbtide.declaration.catalog.prices import own_prices
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.declare import whole_schema, with_changes
 from ebbtide.declaration.project import yaml_file
 from ebbtide.declaration.project.answers import completed
@@ -38,6 +37,7 @@ from ebbtide.declaration.project.source import (
 from ebbtide.declaration.project.yaml_file import Document, Yaml, positions_below
 from ebbtide.errors import EbbtideError
 from ebbtide.text import and_list
+from ebbtide.values.cloud_kind import CloudKind
 
 PLACEHOLDER: Final = "encrypted-in-the-stack-file"
 """Placeholder for an encrypted value, in a form that is valid in resource names."""

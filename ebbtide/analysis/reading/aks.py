@@ -11,12 +11,12 @@ from typing import Any, Final
 from ebbtide.analysis.reading.facts import ClusterFacts, FindMachine, Inputs, RecordedPool, part
 from ebbtide.analysis.recording.recording import Resource
 from ebbtide.declaration.catalog.machines import Machine, find_machine
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import AnyCapacity, OnDemand, Reservation, Spot
 from ebbtide.declaration.model.pool import Accelerator, Disk, MachineShape, Nodes, Role, Upgrade
 from ebbtide.declaration.model.pool_inputs import fields_of
 from ebbtide.declaration.model.resolved_pool import NO_ADDONS
 from ebbtide.declaration.model.site import Site
+from ebbtide.values.cloud_kind import CloudKind
 
 AGENT_POOL: Final = "azure-native:containerservice:AgentPool"
 MAINTENANCE: Final = "azure-native:containerservice:MaintenanceConfiguration"

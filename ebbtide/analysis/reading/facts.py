@@ -9,10 +9,10 @@ from pydantic import Field
 
 from ebbtide.analysis.recording.values import Plain, at, revealed
 from ebbtide.declaration.catalog.machines import Machine
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.base import Declared
 from ebbtide.declaration.model.labels_and_taints import LabelsAndTaints
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.documents import DocumentPart
 
 

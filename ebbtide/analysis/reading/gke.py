@@ -21,7 +21,6 @@ from ebbtide.declaration.catalog.machines import (
     find_machine,
     huge_pages_mib,
 )
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import (
     AnyCapacity,
     FlexStart,
@@ -43,6 +42,7 @@ from ebbtide.declaration.model.pool import (
 from ebbtide.declaration.model.pool_inputs import fields_of
 from ebbtide.declaration.model.resolved_pool import NO_ADDONS
 from ebbtide.declaration.model.site import Site
+from ebbtide.values.cloud_kind import CloudKind
 
 NODE_POOL: Final = "gcp:container/nodePool:NodePool"
 CLUSTER: Final = "gcp:container/cluster:Cluster"

@@ -14,10 +14,10 @@ from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import Plain, leaves
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.catalog.machines import Machine, find_machine
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.pool import Accelerator, MachineShape
 from ebbtide.declaration.model.resolved_pool import ResolvedPool, declared_machine
 from ebbtide.text import and_list
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
 
 def read_pools(recording: Recording) -> tuple[RecordedPool, ...]:

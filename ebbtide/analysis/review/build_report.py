@@ -25,11 +25,11 @@ from ebbtide.analysis.review.report import (
     ReplaySummary,
     Review,
 )
-from ebbtide.declaration.cloud_kind import by_cloud
 from ebbtide.declaration.model import expiry
 from ebbtide.declaration.project.extends import Declaration
 from ebbtide.text import and_list
 from ebbtide.values.clock import in_utc
+from ebbtide.values.cloud_kind import by_cloud
 
 _PROVIDER: Final = "pulumi:providers:"
 

@@ -17,7 +17,7 @@ from ebbtide.clients.clouds.interfaces import (
     Rights,
 )
 from ebbtide.declaration.catalog.prices import GLOBAL, Price, PriceKey, current_own_prices, find_price
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 
 _GOOGLE: Final = "Google Cloud"
 _AZURE: Final = "Azure"

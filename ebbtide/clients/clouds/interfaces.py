@@ -6,8 +6,8 @@ from typing import Any, Protocol, assert_never
 
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.catalog.prices import Price
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.errors import EbbtideError
+from ebbtide.values.cloud_kind import CloudKind
 
 
 class CloudApiError(EbbtideError):

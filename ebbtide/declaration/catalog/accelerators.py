@@ -9,7 +9,7 @@ from typing import Final
 from ebbtide.declaration.catalog.machines import AMD64
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.catalog.versions import PINS
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 
 
 def is_tpu(accelerator: str) -> bool:

@@ -9,8 +9,8 @@ from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide.declaration.catalog.disks import premium_disk
 from ebbtide.declaration.catalog.machines import find_machine
 from ebbtide.declaration.catalog.prices import Price, find_price, node_items
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.text import bound
+from ebbtide.values.cloud_kind import CloudKind
 
 HOURS_PER_MONTH: Final = 730
 """Hours of a month in which a cloud bills by the hour."""

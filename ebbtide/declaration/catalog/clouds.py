@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
 _ZONE = re.compile(r"^(?P<region>[a-z]+-[a-z]+[0-9]+)-(?:ai[0-9]+)?[a-z]$")
 """A zone, or an AI zone such as `us-central1-ai1a`, in which GKE also creates nodes (Compute docs, ai-zones,

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Final
 
 from ebbtide.declaration.catalog.tables import rows
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 
 
 @cache

@@ -11,7 +11,7 @@ from typing import Protocol, assert_never
 
 from ebbtide.declaration.catalog.clouds import GKE_REGION_ZONES, is_gke_zone, region_of
 from ebbtide.declaration.catalog.tables import rows
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
 
 class Region(Protocol):

@@ -20,7 +20,7 @@ from ebbtide.declaration.catalog.machines import (
 )
 from ebbtide.declaration.catalog.prices import Price, lowest_price, machine_price, node_items, priced_regions
 from ebbtide.declaration.catalog.resources import Resources
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

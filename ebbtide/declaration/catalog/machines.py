@@ -8,7 +8,7 @@ from typing import Final, cast
 
 from ebbtide.declaration.catalog.resources import DEFAULT_NODE, NodeSettings, Resources, allocatable
 from ebbtide.declaration.catalog.tables import rows
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 
 
 @dataclass(frozen=True, slots=True)

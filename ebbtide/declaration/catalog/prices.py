@@ -17,9 +17,9 @@ from ebbtide.declaration.catalog.disks import disk_items, local_ssds
 from ebbtide.declaration.catalog.locations import Locations
 from ebbtide.declaration.catalog.machines import find_machine
 from ebbtide.declaration.catalog.tables import lines, number, rows
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.errors import EbbtideError
 from ebbtide.text import did_you_mean, printable
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.user_files import UserFileError, read_text
 
 GLOBAL = "global"

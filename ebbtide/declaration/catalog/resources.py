@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Final, assert_never
 
 from ebbtide.declaration.catalog.tables import rows
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 
 _EVICTION_MIB: Final = 100
 

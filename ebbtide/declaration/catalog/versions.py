@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from ebbtide.declaration.catalog.tables import rows
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.declaration.model.forms import Form
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.values import durations
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 from ebbtide.values.documents import Described
 from ebbtide.values.paths import ancestors
 from ebbtide.values.quantities import LARGEST

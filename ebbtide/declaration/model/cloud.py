@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.base import (
     Converted,
     Count,
@@ -18,6 +17,7 @@ from ebbtide.declaration.model.base import (
     default,
 )
 from ebbtide.declaration.model.site import AzureRegion, Region, Site
+from ebbtide.values.cloud_kind import CloudKind
 
 
 class GkeKeys(Declared):

@@ -12,7 +12,6 @@ from ebbtide.declaration.catalog.accelerators import vendor
 from ebbtide.declaration.catalog.gpu_direct import GpuNetwork, networks_of
 from ebbtide.declaration.catalog.machines import AMD64
 from ebbtide.declaration.catalog.tables import rows
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.addons import AddOn, Addons, Kueue, Pipelines
 from ebbtide.declaration.model.base import Converted, Declared, Name, Positive, default
 from ebbtide.declaration.model.capacity import Queued
@@ -22,6 +21,7 @@ from ebbtide.declaration.model.resolved_pool import ResolvedPool, resolve
 from ebbtide.declaration.model.site import Site
 from ebbtide.declaration.model.tenancy import Cohort, Limits, Namespace, Preemption, Queue, QueueUse, Team
 from ebbtide.declaration.providers.constraints import most
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.kueue_api import API_VERSION
 
 _CPU_QUEUE = "cpu"

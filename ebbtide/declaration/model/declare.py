@@ -8,7 +8,6 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from ebbtide.declaration.catalog.locations import Locations
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import DeclarationError, Fault
 from ebbtide.declaration.model.pool import Pool
@@ -17,6 +16,7 @@ from ebbtide.declaration.model.rules.overrides import unchecked
 from ebbtide.declaration.model.rules.registry import cluster_faults, pool_faults
 from ebbtide.declaration.model.rules.rule import PoolIn, Severity
 from ebbtide.declaration.model.site import Site
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import position
 
 

@@ -11,9 +11,9 @@ from typing import Final, assert_never
 from ebbtide.declaration.catalog.accelerators import NVIDIA, is_tpu, one_host_topology, resource_name, vendor
 from ebbtide.declaration.catalog.clouds import COMPUTE_CLASS, FALLBACK, POOL_LABEL
 from ebbtide.declaration.catalog.machines import AMD64, ARCHITECTURE, architecture
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
 from ebbtide.declaration.model.pool import Accelerator, Pool, Taint, TaintEffect
+from ebbtide.values.cloud_kind import CloudKind
 
 NODE_POOL: Final = "cloud.google.com/gke-nodepool"
 """Key of GKE's label with the node pool's name (GKE docs, node-pools, 2026)."""

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.base import Change, Inputs, OnlyOn, change_of
 from ebbtide.declaration.model.forms import Form
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.declaration.model.shape.error_locations import models_in
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import Key, path_keys, python_name
 
 _PARTS: Final = ("accelerator", "capacity", "disk")

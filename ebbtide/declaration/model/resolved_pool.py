@@ -24,12 +24,12 @@ from ebbtide.declaration.catalog.machines import (
     series_name,
 )
 from ebbtide.declaration.catalog.resources import NodeSettings, Resources, footprint, has_footprint
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.addons import Addons
 from ebbtide.declaration.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation
 from ebbtide.declaration.model.labels_and_taints import LabelsAndTaints, labels_and_taints
 from ebbtide.declaration.model.pool import Accelerator, Disk, LocalSsdConfig, MachineShape, Nodes, Pool
 from ebbtide.declaration.model.site import Site
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import value_at
 
 NO_PLUGIN_LABEL: Final = "gke-no-default-nvidia-gpu-device-plugin"

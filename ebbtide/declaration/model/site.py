@@ -7,10 +7,10 @@ from pydantic import BeforeValidator
 
 from ebbtide.declaration.catalog.clouds import azure_region, is_gke_zone, region_of
 from ebbtide.declaration.catalog.locations import Locations
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.base import Declared, Name, Zone
 from ebbtide.declaration.model.faults import DeclarationError, Fault
 from ebbtide.text import did_you_mean
+from ebbtide.values.cloud_kind import CloudKind
 
 
 def _named(value: object) -> object:

@@ -19,7 +19,6 @@ from ebbtide.clients.clouds.connect import aks_clusters, aks_schedules, gke_clus
 from ebbtide.clients.clouds.interfaces import CloudApiError
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import part, parts, text
-from ebbtide.declaration.cloud_kind import by_cloud
 from ebbtide.declaration.model.labels_and_taints import AGENT_POOL, NODE_POOL
 from ebbtide.declaration.project.adopt_file import (
     AdoptedResource,
@@ -35,6 +34,7 @@ from ebbtide.operations.adopting.kueue_objects import COMMAND, COMPUTE_CLASS_VER
 from ebbtide.operations.adopting.proof import adopt
 from ebbtide.operations.adopting.report import AdoptionReport, report
 from ebbtide.text import and_list, did_you_mean, or_list
+from ebbtide.values.cloud_kind import by_cloud
 from ebbtide.values.kueue_api import API_VERSION, GROUP
 
 _OWNER: Final = "ebbtide-owner"

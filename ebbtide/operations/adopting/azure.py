@@ -13,10 +13,10 @@ from ebbtide.analysis.changes.inputs import FieldChange
 from ebbtide.analysis.reading.aks import AGENT_POOL, CLUSTER, MAINTENANCE
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.recording.recording import Recording, Resource
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.operations.adopting.found import AdoptionError, Found, FoundResource, LeftOut
 from ebbtide.operations.adopting.inputs import fitted, without_secrets
+from ebbtide.values.cloud_kind import CloudKind
 
 ID: Final = re.compile(
     r"/subscriptions/(?P<subscription>[^/]+)/resourceGroups/(?P<group>[^/]+)"

@@ -14,7 +14,6 @@ from ebbtide.analysis.reading.facts import Inputs, RecordedPool
 from ebbtide.analysis.recording.values import Plain
 from ebbtide.declaration.catalog.clouds import GKE_REGION_ZONES, is_gke_zone
 from ebbtide.declaration.catalog.machines import find_machine
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.addons import Addons
 from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.pool import Pool
@@ -22,6 +21,7 @@ from ebbtide.declaration.model.resolved_pool import resolve
 from ebbtide.declaration.model.site import Site
 from ebbtide.operations.adopting.found import FoundResource
 from ebbtide.values import durations
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
 Fields = dict[str, Any]
 

@@ -7,7 +7,6 @@ from typing import Any, Final, cast
 
 from ebbtide.analysis.reading.facts import RecordedPool
 from ebbtide.declaration.catalog.machines import spelled
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.addons import Addons
 from ebbtide.declaration.model.capacity import Queued
 from ebbtide.declaration.model.faults import Fault
@@ -19,6 +18,7 @@ from ebbtide.operations.adopting import declaration as writer
 from ebbtide.operations.adopting.declaration import Fields
 from ebbtide.operations.adopting.found import Found, FoundResource, LeftOut
 from ebbtide.operations.adopting.kueue_objects import COMMAND
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import path_keys, path_text, value_at
 
 

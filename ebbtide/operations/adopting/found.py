@@ -17,8 +17,8 @@ from typing import Any, Final, Literal, TypeAlias
 from ebbtide.analysis.reading import aks, gke
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.recording.values import Plain, masked
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.errors import EbbtideError
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
 CLUSTERS: Final = by_cloud(gke=gke.CLUSTER, aks=aks.CLUSTER)
 POOLS: Final = by_cloud(gke=gke.NODE_POOL, aks=aks.AGENT_POOL)

@@ -15,10 +15,10 @@ from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.reading.gke import CLUSTER, NODE_POOL
 from ebbtide.analysis.recording.values import Plain
 from ebbtide.declaration.catalog.clouds import is_gke_zone
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cloud import DAYS
 from ebbtide.operations.adopting.found import AdoptionError, Found, FoundResource, LeftOut
 from ebbtide.operations.adopting.inputs import fitted, moved, removed, without_secrets
+from ebbtide.values.cloud_kind import CloudKind
 
 _LINK: Final = re.compile(
     r"https://[^/]*container[^/]*/v1[a-z0-9]*/"

@@ -10,7 +10,6 @@ from typing import Any, Final
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.faults import DeclarationError
@@ -31,6 +30,7 @@ from ebbtide.placement.queue_objects import fallback_objects, layers
 from ebbtide.placement.queueing import Order, cohort_name, queueing
 from ebbtide.text import and_list
 from ebbtide.values import quantities
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.kueue_api import TYPES, Manifest, flavor_names, of_kind
 
 _TYPES: Final = (TYPES, "kubernetes:cloud.google.com/")

@@ -16,7 +16,6 @@ from ebbtide.analysis.reading.facts import RecordedPool
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import UNKNOWN, Plain, at, leaves, revealed
 from ebbtide.analysis.review.difference import Change, compare
-from ebbtide.declaration.cloud_kind import by_cloud
 from ebbtide.declaration.model import declare
 from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.declaration.model.pool_inputs import field_by_input
@@ -42,6 +41,7 @@ from ebbtide.operations.adopting.found import (
     UpdateRow,
     shown,
 )
+from ebbtide.values.cloud_kind import by_cloud
 from ebbtide.values.paths import ancestors, is_within, path_keys
 
 Record = Callable[[Fields], Recording]

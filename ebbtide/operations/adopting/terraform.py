@@ -13,10 +13,10 @@ from ebbtide.analysis.changes.property_path import replaced
 from ebbtide.analysis.reading.gke import CLUSTER, NODE_POOL
 from ebbtide.analysis.reading.state import recording_of
 from ebbtide.analysis.recording.recording import stack_and_project
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations.adopting import azure, azurerm, google
 from ebbtide.operations.adopting.found import AdoptionError, Found, FoundResource, LeftOut
 from ebbtide.operations.adopting.inputs import merged_deeply, removed, without_secrets
+from ebbtide.values.cloud_kind import CloudKind
 
 _TYPES: Final = {"google_container_cluster": CLUSTER, "google_container_node_pool": NODE_POOL}
 _VERSION: Final = 4

@@ -13,9 +13,9 @@ from ebbtide.analysis.reading.gke import FUTURE_RESERVATION, NODE_POOL, read_per
 from ebbtide.analysis.recording.recording import STACK_TYPE, urn_name
 from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity, NodePoolSize
 from ebbtide.clients.kubernetes.objects import part, parts, text, words
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model import expiry
 from ebbtide.operations.engine.failures import OperationError
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
 
 def record(deployment: Mapping[str, Any], name: str) -> Any:

@@ -21,11 +21,11 @@ from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide.declaration.catalog.prices import find_price
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.operations.access import Clouds, commands
 from ebbtide.operations.engine.state import State
 from ebbtide.operations.leftovers.users import CloudNames
 from ebbtide.text import and_list
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 from ebbtide.values.given_command import given_command
 from ebbtide.values.kueue_api import API_PATH, flavor_names
 

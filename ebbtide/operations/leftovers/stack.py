@@ -20,7 +20,6 @@ from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.interfaces import Account, CloudApiError
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import part, parts, text
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.addons import ADD_ONS
 from ebbtide.declaration.project.adopt_file import AdoptedResource, read_adopt_file, write_adopt_file
 from ebbtide.errors import EbbtideError
@@ -33,6 +32,7 @@ from ebbtide.operations.engine.state import CLUSTERS, ObjectReference
 from ebbtide.operations.leftovers.cloud import Others
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.placement.profile_sources import CONFIG_MAP, KEY, OUTPUT
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.given_command import given_command
 from ebbtide.values.kueue_api import API_PATH, API_VERSION, TYPES, object_path, plural
 

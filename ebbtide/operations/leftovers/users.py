@@ -21,12 +21,12 @@ from typing import Any, Final
 
 from ebbtide.clients.kubernetes import METADATA, Api, ApiError, Object
 from ebbtide.clients.kubernetes.objects import part, parts, text, words
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.operations import access
 from ebbtide.operations.engine.failures import OperationError
 from ebbtide.operations.engine.state import ObjectReference, State
 from ebbtide.text import and_list
 from ebbtide.values import clock
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 from ebbtide.values.given_command import given_command
 
 _GATEWAYS: Final = "/apis/gateway.networking.k8s.io/v1/gateways"

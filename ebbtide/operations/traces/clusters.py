@@ -10,10 +10,10 @@ from ebbtide.analysis.reading.facts import RecordedPool
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.catalog.amounts import Amount
-from ebbtide.declaration.cloud_kind import by_cloud
 from ebbtide.errors import EbbtideError
 from ebbtide.placement.profile import PoolProfile, Profile
 from ebbtide.placement.profile_sources import is_profile_text
+from ebbtide.values.cloud_kind import by_cloud
 from ebbtide.values.kueue_api import TYPES
 
 _NAMESPACE: Final = "kubernetes:core/v1:Namespace"

@@ -466,7 +466,7 @@ def present_cluster(profile: Profile, present: Present) -> dict[str, Any]:
         "pools": [
             clusters.profiled_pool(pool)
             | {
-                "cloud": "aks" if profile.cloud == "aks" else "gke",
+                "cloud": profile.cloud,
                 "region": profile.location,
                 "taints": [asdict(taint) for taint in pool.taints],
                 "maximum": pool.max_nodes,

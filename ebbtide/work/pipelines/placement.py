@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 from ebbtide.placement import LogsProfile, PoolProfile, Profile, ProfileError, QueueProfile
 from ebbtide.values import durations
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.work.errors import Problems
 from ebbtide.work.pipelines.steps import RequirementFields, Requirements, Step, faults_of, limit, requirements
 from ebbtide.work.placement import gpu_direct_of, place
@@ -112,7 +113,8 @@ def check_free(step: Step, problems: Problems) -> None:
 
 def _check_fit(pool: PoolProfile, needed: Requirements, problems: Problems) -> None:
     """Report the reasons why a step does not run on a pool."""
-    cloud = "gke" if needed.mounts_bucket else ""  # a pool does not say
+    # A pool does not say, and a bucket mount has a sidecar on GKE alone.
+    cloud = CloudKind.GKE if needed.mounts_bucket else CloudKind.AKS
     alone = Profile("", cloud, "", pools=(pool,), queues=(), logs=LogsProfile("", ""))
     with problems.collecting():
         place(alone, needed.task(pool=pool.name))

@@ -16,7 +16,7 @@ from ebbtide.work.arguments import seconds
 from ebbtide.work.errors import Problems, WorkloadError
 from ebbtide.work.pipelines.placement import PlacementWarning, use_pool, use_queue
 from ebbtide.work.pipelines.steps import Step, faults_of
-from ebbtide.work.placement import BUCKET_MOUNTED, identity_labels
+from ebbtide.work.placement import BUCKET_MOUNTED, IDENTITY_LABELS, MOUNT_SIDECARS
 from ebbtide.work.secrets import check_image_pull_secrets, check_secrets, key_reference
 from ebbtide.work.tasks import is_subdomain
 
@@ -176,12 +176,12 @@ def use_volume(
             f"mount_path is {mount_path!r}; it is an absolute path in the container.",
         )
         problems.check(
-            not (step.is_placed and cluster.cloud == "gke"),
+            not (step.is_placed and MOUNT_SIDECARS[cluster.cloud]),
             "it is already placed, and the resources of the bucket mount were not counted: call use_volume "
             "before it is placed.",
         )
     step.mount_claim(volume, mount_path)
-    if cluster.cloud == "gke":
+    if MOUNT_SIDECARS[cluster.cloud]:
         step.annotate(BUCKET_MOUNTED)
     return task
 
@@ -205,7 +205,7 @@ def use_identity(task: "PipelineTask", *, profile: Profile | None = None) -> "Pi
     step = Step(task)
     with faults_of(step) as problems:
         problems.check(step.has_pod, _NO_POD)
-    step.label(identity_labels((profile or Profile.load()).cloud))
+    step.label(IDENTITY_LABELS[(profile or Profile.load()).cloud])
     return task
 
 

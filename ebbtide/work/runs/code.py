@@ -14,9 +14,11 @@ from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import Object
 from ebbtide.in_pods.storage import CheckpointError, write_once
 from ebbtide.placement import Profile
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 from ebbtide.work.errors import WorkloadError
 from ebbtide.work.runs.folder import Folder, application, size_text, suffixed
 from ebbtide.work.tasks import CodeIn
+from ebbtide.work.volumes import MOUNTS_INLINE
 
 DIRECTORY: Final = "/code"
 """Directory of the code in the container, and the command's working directory."""
@@ -63,7 +65,7 @@ def storage_of(profile: Profile, namespace: str, folder: Folder, code_in: CodeIn
         return code_in or CodeIn.CONFIG_MAP
     if team.registry:
         return CodeIn.IMAGE
-    mounts = bool(team.bucket) and (profile.cloud == "gke" or team.claim_kind == "bucket")
+    mounts = bool(team.bucket) and (MOUNTS_INLINE[profile.cloud] or team.claim_kind == "bucket")
     return CodeIn.BUCKET if mounts and len(compressed(folder)) > _LARGEST else CodeIn.CONFIG_MAP
 
 
@@ -143,11 +145,11 @@ def check_destination(api: Api, profile: Profile, namespace: str) -> None:
     account: Object = api.find(f"/api/v1/namespaces/{namespace}/serviceaccounts/{_ACCOUNT}") or {}
     annotations: Object = account.get("metadata", {}).get("annotations") or {}
     email: str = annotations.get(_GOOGLE_IDENTITY, "")
-    cloud = "gke" if email else "aks" if _AZURE_IDENTITY in annotations else profile.cloud
+    cloud = CloudKind.GKE if email else CloudKind.AKS if _AZURE_IDENTITY in annotations else profile.cloud
     project = email.partition("@")[2].removesuffix(".iam.gserviceaccount.com")
     for kind, address in (("registry", team.registry), ("bucket", team.bucket)):
         if address and not _is_of_team(address, cloud, project):
-            place = f"the project {project} of Google Cloud" if project else _CLOUDS.get(cloud, cloud)
+            place = f"the project {project} of Google Cloud" if project else _CLOUDS[cloud]
             raise WorkloadError(
                 f"The placement profile of namespace {namespace} names the {kind} {address}, which is not "
                 f"in {place}, the team's. Its owner would get the code, so nothing was written or created. "
@@ -161,22 +163,22 @@ _GOOGLE_IDENTITY: Final = "iam.gke.io/gcp-service-account"
 _AZURE_IDENTITY: Final = "azure.workload.identity/client-id"
 """Annotations of a service account that acts as an identity of the cloud (GKE docs, workload-identity;
 azure-aks-docs, workload-identity-overview, 2026)."""
-_CLOUDS: Final = {"gke": "Google Cloud", "aks": "Azure"}
-_ADDRESSES: Final = {
-    "gke": re.compile(r"[a-z0-9-]+-docker\.pkg\.dev/(?P<project>[a-z0-9./-]+)/[a-z0-9-]+|gs://[a-z0-9-]+"),
-    "aks": re.compile(r"[a-z0-9]+\.azurecr\.io|abfss://[a-z0-9-]+@[a-z0-9]+\.dfs\.core\.windows\.net"),
-}
+_CLOUDS: Final = by_cloud(gke="Google Cloud", aks="Azure")
+_ADDRESSES: Final = by_cloud(
+    gke=re.compile(r"[a-z0-9-]+-docker\.pkg\.dev/(?P<project>[a-z0-9./-]+)/[a-z0-9-]+|gs://[a-z0-9-]+"),
+    aks=re.compile(r"[a-z0-9]+\.azurecr\.io|abfss://[a-z0-9-]+@[a-z0-9]+\.dfs\.core\.windows\.net"),
+)
 """Addresses of registries and buckets, as `ebbtide.placement.derive` forms them."""
 _LOCAL: Final = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?/.*")
 """A registry on the user's machine."""
 
 
-def _is_of_team(address: str, cloud: str, project: str) -> bool:
+def _is_of_team(address: str, cloud: CloudKind, project: str) -> bool:
     """Return whether an address is one of the cloud; of a registry, whether it is in the project if that is
     known. A bucket's name has no project."""
     if _LOCAL.fullmatch(address):
         return True
-    found = _ADDRESSES[cloud].fullmatch(address) if cloud in _ADDRESSES else None
+    found = _ADDRESSES[cloud].fullmatch(address)
     if found is None:
         return False
     # A domain-scoped project, acme.example:ml, is acme.example/ml here, and ml.acme.example in an e-mail.

@@ -17,8 +17,8 @@ from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.catalog.machines import ARCHITECTURE, Machine, architecture
 from ebbtide.declaration.catalog.resources import NodeSettings
 from ebbtide.declaration.catalog.versions import PINS
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.placement import NodeTaint
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.ids import AZURE
 from ebbtide_rehearsal.cloud.pools import node_pool as registered
 from ebbtide_rehearsal.cloud.regions import machine_of

@@ -17,9 +17,9 @@ from ebbtide.declaration.catalog.accelerators import is_tpu, one_host_topology, 
 from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide.declaration.catalog.disks import LOCAL_SSD_GIB, local_ssds
 from ebbtide.declaration.catalog.machines import ARCHITECTURE, ARM64, Machine, architecture
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide.placement import NodeTaint
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.ids import FUTURE_RESERVATION, GCP
 from ebbtide_rehearsal.cloud.pools import machines, node_pool
 from ebbtide_rehearsal.cloud.regions import machine_of

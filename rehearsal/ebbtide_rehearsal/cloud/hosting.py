@@ -17,7 +17,7 @@ from ebbtide.analysis.recording import assumed_azure
 from ebbtide.autoscaler.nodes import Autoscaling, NodePool, billed_count
 from ebbtide.declaration.catalog.clouds import is_gke_zone
 from ebbtide.declaration.catalog.versions import PINS
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import value_at
 from ebbtide_rehearsal.cloud import aks_nodes, gke_nodes, ids, pools
 from ebbtide_rehearsal.cloud.ids import AGENT_POOL, AKS_CLUSTER, GKE_CLUSTER, NODE_POOL, POOLS_OF

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
-from ebbtide.declaration.cloud_kind import by_cloud
+from ebbtide.values.cloud_kind import by_cloud
 
 GCP: Final = "gcp"
 AZURE: Final = "azure-native"

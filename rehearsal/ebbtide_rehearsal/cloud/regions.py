@@ -7,7 +7,7 @@ from typing import Final
 
 from ebbtide.declaration.catalog.locations import Locations, Region
 from ebbtide.declaration.catalog.machines import Machine, find_machine, spelled
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 REGIONS: Final = "regions"

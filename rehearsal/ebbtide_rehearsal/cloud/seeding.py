@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ebbtide.declaration.catalog.clouds import region_of
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations.adopting.found import Found
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud import ids
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.ids import (

@@ -14,12 +14,12 @@ import yaml
 
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes import api as client
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import sleep, work
 from ebbtide.operations.engine.state import State
 from ebbtide.operations.leftovers import users
 from ebbtide.operations.update import pool_replacement
 from ebbtide.operations.update.pool_replacement import DrainedPool
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.kueue_api import ASLEEP
 from ebbtide_rehearsal.cloud.ids import NODE_POOL
 from ebbtide_rehearsal.cloud.pools import all_pools, register

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.ids import GKE_CLUSTER
 from ebbtide_rehearsal.cloud.rest.google_clusters import described
 from ebbtide_rehearsal.cloud.running import store_file

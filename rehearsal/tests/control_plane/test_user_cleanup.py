@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from ebbtide.clients.kubernetes import Api
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations.engine.state import ObjectReference, State
 from ebbtide.operations.leftovers import users
 from ebbtide.values import clock
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from rehearsal.tests.control_plane.cluster import Object, wait
 from rehearsal.tests.engine.projects import project_in

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from ebbtide.analysis.recording.recording import urn_name
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.control_planes import write_credential_plugins
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.ids import PACKAGES

@@ -16,9 +16,9 @@ from ebbtide.analysis.drift.differences import differences_of
 from ebbtide.analysis.drift.report import Action, Drift
 from ebbtide.analysis.preview.stack_files import StackFiles, read_stack
 from ebbtide.autoscaler.nodes import Machine
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import drift
 from ebbtide.operations.engine import stack as stacks
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.ids import PACKAGES
 from ebbtide_rehearsal.cloud.pools import drop, machines, put

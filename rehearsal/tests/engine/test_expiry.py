@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.expiry import LABEL
 from ebbtide.values import clock
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.ids import PACKAGES
 from ebbtide_rehearsal.cloud.provider import Provider

@@ -7,7 +7,7 @@ import pytest
 
 from ebbtide.analysis.charges import deployed
 from ebbtide.analysis.metrics import metric_sources
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 from rehearsal.tests.engine.sites import site_on
 from tests.declarations import GKE
 

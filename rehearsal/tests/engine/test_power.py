@@ -10,8 +10,8 @@ import pytest
 from ebbtide.clients.clouds import azure, google
 from ebbtide.clients.clouds.connect import cluster_power
 from ebbtide.clients.clouds.interfaces import CloudApiError, ClusterPower
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations.engine.state import own_cluster
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.ids import PACKAGES
 from ebbtide_rehearsal.cloud.pools import all_pools

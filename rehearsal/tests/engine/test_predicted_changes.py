@@ -18,7 +18,7 @@ from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.build_report import refusals
 from ebbtide.analysis.review.difference import compare
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.ids import PACKAGES
 from ebbtide_rehearsal.cloud.seeding import seed_aks, seed_gke

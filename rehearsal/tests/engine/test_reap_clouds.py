@@ -11,9 +11,9 @@ import pytest
 
 from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.interfaces import Account, CredentialsError
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model import expiry
 from ebbtide.values import clock
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.ids import NODE_POOL
 from ebbtide_rehearsal.cloud.rest import azure
 from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault, Resource

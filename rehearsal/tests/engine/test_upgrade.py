@@ -19,7 +19,7 @@ from ebbtide import __version__
 from ebbtide.analysis.reading.state import recording_of
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.review.difference import Change, compare
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.existing import introduce
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.ids import PACKAGES

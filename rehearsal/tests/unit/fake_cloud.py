@@ -9,7 +9,7 @@ from typing import Any, cast
 from ebbtide.analysis.recording.recording import Resource as Recorded
 from ebbtide.analysis.recording.values import revealed
 from ebbtide.autoscaler.nodes import NodePool
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.ids import PACKAGES
 from ebbtide_rehearsal.cloud.pools import pools

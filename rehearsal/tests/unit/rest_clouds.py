@@ -11,7 +11,7 @@ import pytest
 from ebbtide.clients.clouds.azure import AzurePrices
 from ebbtide.clients.clouds.google import GooglePrices, google_session
 from ebbtide.clients.clouds.interfaces import PriceSource
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.rest.access import Served, rest_access
 from ebbtide_rehearsal.cloud.store import Store
 

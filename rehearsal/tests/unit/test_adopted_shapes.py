@@ -13,9 +13,9 @@ import pytest
 
 from ebbtide.analysis.recording.recording import Resource
 from ebbtide.analysis.recording.values import revealed
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations.adopting import google
 from ebbtide.operations.adopting.found import Adoption, Found
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import path_keys
 from ebbtide_rehearsal.cloud import existing
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider

@@ -10,9 +10,9 @@ from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.reading.gke import read_pool
 from ebbtide.autoscaler.backoff import NodeSettings
 from ebbtide.autoscaler.nodes import Autoscaling, Machine
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud import pools
 from ebbtide_rehearsal.cloud.aks_nodes import machine
 from ebbtide_rehearsal.cloud.existing import introduce, make

@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 from ebbtide.declaration.catalog.prices import Price
 from ebbtide.declaration.catalog.tables import rows
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 from rehearsal import prices
 
 _LIST = {

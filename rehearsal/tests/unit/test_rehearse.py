@@ -20,8 +20,8 @@ from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
 from pulumi.runtime.settings import Settings
 
 from ebbtide.analysis.preview.stack_files import PLACEHOLDER, read_stack
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.faults import DeclarationError
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal import RehearsalError
 from ebbtide_rehearsal.cloud.regions import locations
 from ebbtide_rehearsal.cloud.running import CloudSettings, RunningCloud

@@ -11,8 +11,8 @@ from typer.testing import CliRunner, Result
 from ebbtide.cli.entry_point import app
 from ebbtide.clients.clouds import connect
 from ebbtide.declaration.catalog.prices import machine_price, own_prices
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.values import clock
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.pools import put, register
 from ebbtide_rehearsal.cloud.store import API_ERROR, QUOTA, InjectedFault
 from rehearsal.tests.unit.node_pool import a_machine, a_pool

@@ -10,7 +10,7 @@ import pytest
 
 from ebbtide.clients.clouds import azure_inventory, connect, google_inventory
 from ebbtide.clients.clouds.interfaces import Account, CloudApiError, ClusterIdentity, Contents, StoredData
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.fake_provider import lock, put_object
 from ebbtide_rehearsal.cloud.ids import BUCKET, GKE_CLUSTER, NODE_POOL
 from ebbtide_rehearsal.cloud.provider import BEHIND, CLUSTER

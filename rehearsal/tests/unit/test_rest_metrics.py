@@ -7,9 +7,9 @@ import promql_parser
 import pytest
 
 from ebbtide.analysis.metrics import MetricSources, Series
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations.status import UNUSED_HOURS, gpu_status
 from ebbtide.operations.status_report import GpuStatus, UnusedGpus
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.rest.access import write_google_login
 from ebbtide_rehearsal.cloud.rest.azure import planted
 from ebbtide_rehearsal.cloud.rest.server import planted_sample

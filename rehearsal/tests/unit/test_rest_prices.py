@@ -10,7 +10,7 @@ from ebbtide.clients.clouds import google
 from ebbtide.clients.clouds.connect import Refreshed, merged, refresh
 from ebbtide.clients.clouds.interfaces import CloudApiError
 from ebbtide.declaration.catalog.prices import Price, PriceKey, machine_price, own_prices, price_file
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault
 from rehearsal.tests.unit.price_lists import ITEMS, SKUS
 from rehearsal.tests.unit.rest_clouds import RestClouds, rest_clouds

@@ -11,7 +11,7 @@ import requests
 from ebbtide.autoscaler.nodes import NodePool
 from ebbtide.clients.clouds.connect import quota_source
 from ebbtide.clients.clouds.interfaces import CloudApiError, CredentialsError, QuotaLimit
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.pools import put, register
 from ebbtide_rehearsal.cloud.rest.access import write_google_login
 from ebbtide_rehearsal.cloud.store import API_ERROR, QUOTA, InjectedFault

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations.adopting.found import POOLS, AdoptionError, Found, FoundResource, merged
+from ebbtide.values.cloud_kind import CloudKind
 
 
 def _pool(machine: str) -> FoundResource:

@@ -9,7 +9,6 @@ from pydantic.alias_generators import to_snake
 from ebbtide.analysis.reading.gke import CLUSTER, NODE_POOL
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.difference import compare
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
@@ -24,6 +23,7 @@ from ebbtide.declaration.providers.schema import (
 from ebbtide.operations.adopting import google, terraform
 from ebbtide.operations.adopting.found import Found
 from ebbtide.operations.adopting.proof import adopt
+from ebbtide.values.cloud_kind import CloudKind
 from tests.declarations import Declaration, declarations
 from tests.synth import synth
 

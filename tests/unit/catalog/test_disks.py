@@ -10,12 +10,12 @@ from ebbtide.declaration.catalog.machines import (
     find_machine,
     machine_names,
 )
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.resolved_pool import resolve
 from ebbtide.declaration.model.rules.registry import pool_faults
 from ebbtide.declaration.model.rules.rule import PoolIn, Severity
 from ebbtide.declaration.model.site import Site
+from ebbtide.values.cloud_kind import CloudKind
 
 _LOCATIONS = {CloudKind.GKE: "us-central1", CloudKind.AKS: "eastus"}
 _CAPACITIES = {

@@ -9,8 +9,8 @@ from ebbtide.declaration.catalog.clouds import is_gke_zone, region_of
 from ebbtide.declaration.catalog.locations import Locations, is_ai_zone
 from ebbtide.declaration.catalog.machines import find_machine, machine_names, retirement
 from ebbtide.declaration.catalog.tables import rows
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.site import Region
+from ebbtide.values.cloud_kind import CloudKind
 
 GKE, AKS = Locations(CloudKind.GKE), Locations(CloudKind.AKS)
 

@@ -11,7 +11,7 @@ from ebbtide.declaration.catalog.machine_offers import accelerator_types, cheape
 from ebbtide.declaration.catalog.machines import AMD64, architecture, find_machine, machine_names
 from ebbtide.declaration.catalog.prices import find_price, machine_price, priced_regions
 from ebbtide.declaration.catalog.resources import Resources
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 from tests.repository import ROOT
 
 _REGIONS = {CloudKind.GKE: "us-central1", CloudKind.AKS: "eastus"}

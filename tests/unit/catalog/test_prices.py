@@ -30,7 +30,7 @@ from ebbtide.declaration.catalog.prices import (
     regions_with_prices,
 )
 from ebbtide.declaration.catalog.tables import rows
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 from tests.repository import ROOT
 from tests.synth import synth_stack
 

@@ -9,8 +9,8 @@ from components.addons.patches import Patch, has_pods
 from ebbtide.declaration.catalog.machines import Machine
 from ebbtide.declaration.catalog.resources import NodeSettings, footprint
 from ebbtide.declaration.catalog.tables import rows
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.addons import Pipelines
+from ebbtide.values.cloud_kind import CloudKind
 from tests.manifests import (
     HOME,
     KATIB,

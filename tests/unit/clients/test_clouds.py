@@ -27,7 +27,7 @@ from ebbtide.clients.clouds.interfaces import (
     NodePoolSize,
     StoredData,
 )
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 
 _MEBIBYTE = 2**20
 

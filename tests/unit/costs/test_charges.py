@@ -12,7 +12,7 @@ from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.catalog.amounts import Amount, total
 from ebbtide.declaration.catalog.prices import find_price
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 from tests.declarations import AKS, GKE, Declaration, changed, pool
 from tests.repository import ROOT
 from tests.synth import synth, synth_stack

@@ -13,8 +13,8 @@ from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.declaration.catalog.amounts import Amount, total
 from ebbtide.declaration.catalog.commitments import Coverage, Use, covered
 from ebbtide.declaration.catalog.prices import find_price
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.values import clock
+from ebbtide.values.cloud_kind import CloudKind
 from tests.declarations import AKS, GKE, Declaration, only
 from tests.synth import synth
 

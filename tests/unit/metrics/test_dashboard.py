@@ -16,7 +16,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from components.addons.monitors import COUNTERS
 from ebbtide.analysis.reading import aks, gke
 from ebbtide.analysis.recording.recording import Recording
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 from tests.declarations import AKS, GKE, changed
 from tests.repository import ROOT
 from tests.synth import synth

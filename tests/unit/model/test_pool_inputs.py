@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.base import POOL_TYPES
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.pool_inputs import Row, fields_of, inputs_of, rows
 from ebbtide.declaration.providers.schema import alternatives, item_of, properties, properties_of, word
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import path_keys, python_name, value_at
 from tests.contract.flips import Flip
 from tests.contract.pool_flips import AKS_POOL, GKE_POOL

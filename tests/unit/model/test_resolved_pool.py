@@ -7,13 +7,13 @@ import pytest
 from components.gke import NodePool, NodePoolArgs
 from ebbtide.analysis.recording.record import record
 from ebbtide.declaration.catalog.machines import Machine, find_machine
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import Spot
 from ebbtide.declaration.model.declare import check_pool, declare
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.pool_inputs import PoolField, pool_fields
 from ebbtide.declaration.model.resolved_pool import ResolvedPool, resolve
 from ebbtide.declaration.model.site import Site
+from ebbtide.values.cloud_kind import CloudKind
 from tests.declarations import AKS, GKE, Declaration, changed
 from tests.synth import synth
 

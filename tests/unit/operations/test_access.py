@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import access
 from ebbtide.operations.access import commands
 from ebbtide.operations.engine.failures import OperationError
 from ebbtide.operations.engine.state import read
+from ebbtide.values.cloud_kind import CloudKind
 
 _GROUP = "/subscriptions/s-1/resourceGroups/ml"
 _AKS = f"{_GROUP}/providers/Microsoft.ContainerService/managedClusters/ml"

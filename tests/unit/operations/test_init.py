@@ -16,7 +16,6 @@ from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide.declaration.catalog.locations import Locations
 from ebbtide.declaration.catalog.machine_offers import accelerator_types, machine_offers
 from ebbtide.declaration.catalog.machines import find_machine, machine_names
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.errors import EbbtideError
 from ebbtide.operations.init import (
     Answers,
@@ -28,6 +27,7 @@ from ebbtide.operations.init import (
     project_files,
     write_project,
 )
+from ebbtide.values.cloud_kind import CloudKind
 from tests.repository import ROOT
 
 _ACCOUNTS = {CloudKind.GKE: "acme-ml", CloudKind.AKS: "00000000-0000-0000-0000-000000000001"}

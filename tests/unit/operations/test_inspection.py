@@ -9,7 +9,6 @@ from typing import Any
 from rich.console import Console
 
 from ebbtide.clients.clouds.interfaces import Account, CloudApiError, Contents, StoredData
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import inspection
 from ebbtide.operations.access import Clouds
 from ebbtide.operations.ending import destroy
@@ -18,6 +17,7 @@ from ebbtide.operations.inspection import Inspection, Volume, inspect, remaining
 from ebbtide.operations.leftovers.users import UserObject
 from ebbtide.operations.work import Work
 from ebbtide.text import command_line
+from ebbtide.values.cloud_kind import CloudKind
 from tests.unit.operations.objects import NOW, PROFILE, STATE
 
 

@@ -7,7 +7,6 @@ import pytest
 from ebbtide.analysis.drift.differences import ReadResource
 from ebbtide.clients.clouds.interfaces import Account, CloudGrant, CloudResource, ClusterIdentity, Inventory
 from ebbtide.clients.kubernetes import Api, Object
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations.engine.state import ObjectReference, State
 from ebbtide.operations.leftovers.cloud import (
     OUTSIDE,
@@ -19,6 +18,7 @@ from ebbtide.operations.leftovers.cloud import (
     unowned_objects,
     unowned_pools,
 )
+from ebbtide.values.cloud_kind import CloudKind
 from tests.unit.operations.world import World
 
 _KUEUE = "/apis/kueue.x-k8s.io/v1beta2"

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from ebbtide.clients.kubernetes import JSON, Api, ApiError, Object
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import access
 from ebbtide.operations.engine.state import ObjectReference
 from ebbtide.operations.leftovers import users
+from ebbtide.values.cloud_kind import CloudKind
 from tests.unit.operations.objects import STATE, made, pod
 from tests.unit.operations.world import World
 

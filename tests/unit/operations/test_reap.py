@@ -11,13 +11,13 @@ from rich.console import Console
 from ebbtide.analysis.policy.settings import Level, Limits, Policy
 from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.interfaces import Account, CloudApiError, CloudResource
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations.ending import expiry
 from ebbtide.operations.ending.expiry import ReapOutcome, check_clock, check_policy, expired, extension
 from ebbtide.operations.engine.backend import Backend
 from ebbtide.operations.engine.failures import OperationError
 from ebbtide.operations.leftovers.cloud import idle_cost
 from ebbtide.values import clock
+from ebbtide.values.cloud_kind import CloudKind
 from tests.unit.operations.objects import STATE
 from tests.unit.policy.stacks_in_memory import GKE, resource, system_pool
 

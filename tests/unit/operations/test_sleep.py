@@ -12,13 +12,13 @@ from ebbtide.analysis.charges import BilledItem, Rates
 from ebbtide.clients.kubernetes import JSON, MERGE_PATCH, Api, ApiError
 from ebbtide.clients.kubernetes.objects import part
 from ebbtide.declaration.catalog.amounts import Amount
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import access
 from ebbtide.operations.engine.failures import OperationError
 from ebbtide.operations.engine.state import ObjectReference, OwnCluster, own_cluster
 from ebbtide.operations.sleep import Running, Sleeper, hold, release, sleep, wake
 from ebbtide.placement import Profile
 from ebbtide.values import clock
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.kueue_api import ASLEEP
 from tests.unit.operations.objects import PROFILE, STATE, Object, condition, made, node, pod
 from tests.unit.operations.world import QUEUES, World

@@ -9,7 +9,6 @@ import pytest
 from ebbtide.analysis.reading.gke import FUTURE_RESERVATION
 from ebbtide.analysis.recording.recording import STACK_TYPE
 from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import inspection
 from ebbtide.operations.engine.state import (
     DELETED_CLUSTERS,
@@ -21,6 +20,7 @@ from ebbtide.operations.engine.state import (
     with_clusters,
 )
 from ebbtide.operations.inspection import Volume
+from ebbtide.values.cloud_kind import CloudKind
 from tests.unit.operations.objects import STATE
 
 _REPOSITORY = "gcp:artifactregistry/repository:Repository"

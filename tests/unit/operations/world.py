@@ -20,7 +20,6 @@ from ebbtide.analysis.recording.recording import STACK_TYPE, Recording, Updates,
 from ebbtide.clients.clouds.interfaces import Account, CloudGrant, CloudResource, ClusterIdentity, Inventory
 from ebbtide.clients.kubernetes import JSON, JSON_PATCH, MERGE_PATCH, Api, ApiError
 from ebbtide.clients.kubernetes.objects import part, text
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model import expiry
 from ebbtide.operations import access
 from ebbtide.operations.access import Clouds
@@ -31,6 +30,7 @@ from ebbtide.operations.engine.stack import Preview
 from ebbtide.operations.engine.state import TENANT, State, read
 from ebbtide.operations.update import pool_replacement, up
 from ebbtide.placement import Profile
+from ebbtide.values.cloud_kind import CloudKind
 from tests.unit.operations.objects import PROFILE, Object, made, node, pod
 
 ACCOUNT: Final = Account(CloudKind.GKE, "acme-ml")

@@ -164,6 +164,7 @@ _DAMAGED: list[dict[str, Any]] = [
     {"pools": 3},
     {"pools": ["a"]},
     {"logs": None},
+    {"cloud": "eks"},
     {"queues": [{"name": "a"}]},
 ]
 

@@ -9,13 +9,13 @@ import pytest
 import yaml
 from hypothesis import given, settings
 
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.placement.derive import profile
 from ebbtide.placement.queue_objects import fallback_objects, layers, priorities, with_names
 from ebbtide.placement.queueing import Flavor, largest_node, queueing
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.kueue_api import API_VERSION
 from tests.declarations import AKS, GKE, Declaration, changed
 from tests.manifests import KUEUE, upstream

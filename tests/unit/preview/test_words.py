@@ -18,7 +18,7 @@ from ebbtide.analysis.preview.words import (
     nodes_words,
     type_words,
 )
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 
 _NOTHING = AmountReport(usd=0, unknown=())
 _POOL = PoolReport(

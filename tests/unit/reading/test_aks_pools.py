@@ -14,7 +14,7 @@ from ebbtide.analysis.preview.report import (
 )
 from ebbtide.analysis.reading.pools import read_pools
 from ebbtide.analysis.recording.record import record
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 from tests.unit.reading.reports import NO_CHARGE, reports
 
 _SPOT = "kubernetes.azure.com/scalesetpriority"

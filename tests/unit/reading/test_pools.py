@@ -8,10 +8,10 @@ import pytest
 from ebbtide.analysis.reading.facts import RecordedPool
 from ebbtide.analysis.reading.pools import admits, read_accounts, read_fallbacks, read_pools
 from ebbtide.analysis.recording.record import record
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.pool import Taint
 from ebbtide.declaration.model.resolved_pool import NO_ADDONS
 from ebbtide.declaration.model.site import Site
+from ebbtide.values.cloud_kind import CloudKind
 from tests.contract.flips import AKS_EXISTING, GKE_EXISTING
 from tests.declarations import Declaration
 from tests.repository import ROOT

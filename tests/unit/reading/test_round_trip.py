@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 
 from ebbtide.analysis.reading.pools import read_pools
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.declare import declare
+from ebbtide.values.cloud_kind import CloudKind
 from tests.contract.pool_flips import UNKNOWN
 from tests.declarations import AKS, GKE, Declaration, changed, declarations, only
 from tests.synth import synth

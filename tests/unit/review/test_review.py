@@ -14,7 +14,7 @@ from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.build_report import review_of
 from ebbtide.analysis.review.report import Review
 from ebbtide.declaration.catalog.prices import find_price
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 from tests.declarations import AKS, GKE, Declaration, changed, only, pool
 from tests.repository import ROOT
 from tests.synth import synth

@@ -9,6 +9,7 @@ from hypothesis import settings as examined
 from kfp import dsl, kubernetes
 
 from ebbtide.placement import PoolProfile, Profile, ProfileError
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.work.errors import WorkloadError
 from ebbtide.work.jobs import job
 from ebbtide.work.pipelines import (
@@ -343,7 +344,7 @@ def test_a_job_on_aks_gets_a_token_of_its_identity() -> None:
     assert "metadata" not in job(_ON_GKE, pool="gpu", gpus=1, **fields)["spec"]["template"]
 
 
-def _room(profile: Profile, *, mounts: bool, cloud: str = "gke") -> None:
+def _room(profile: Profile, *, mounts: bool, cloud: CloudKind = CloudKind.GKE) -> None:
     """Place a step that needs all of a node's CPU."""
     pool = profile.pool("gpu")
     cluster = replace(profile, cloud=cloud)
@@ -359,7 +360,7 @@ def _room(profile: Profile, *, mounts: bool, cloud: str = "gke") -> None:
 def test_what_the_mount_takes_of_a_node_is_counted() -> None:
     """A step that just fits its node does not fit beside a bucket mount, as a Job would not."""
     _room(_ON_GKE, mounts=False)
-    _room(_ON_GKE, mounts=True, cloud="aks")
+    _room(_ON_GKE, mounts=True, cloud=CloudKind.AKS)
     with pytest.raises(WorkloadError, match="beside the bucket mount"):
         _room(_ON_GKE, mounts=True)
 

@@ -17,6 +17,7 @@ from ebbtide.cli.run import UNRECORDED
 from ebbtide.in_pods.storage import write_once
 from ebbtide.placement import Profile
 from ebbtide.placement.profile import TeamProfile
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import Object
 from ebbtide.work.arguments import is_label
 from ebbtide.work.errors import WorkloadError
@@ -323,17 +324,17 @@ _OF_AZURE = _account(**{"azure.workload.identity/client-id": "00000000-0000-0000
 @pytest.mark.parametrize(
     ("api", "cloud", "registry", "bucket"),
     [
-        (_OF_GOOGLE, "gke", "evil.example.com/x", ""),
-        (_OF_GOOGLE, "gke", "us-central1-docker.pkg.dev/evil/x", ""),
-        (_OF_GOOGLE, "gke", "us-central1-docker.pkg.dev.evil.example.com/acme-ml/x", ""),
-        (_OF_GOOGLE, "aks", "evil.azurecr.io", ""),
-        (_OF_GOOGLE, "gke", "", "abfss://shared@evil.dfs.core.windows.net"),
-        (_OF_AZURE, "aks", "evil.example.com", ""),
-        (_OF_AZURE, "gke", "us-central1-docker.pkg.dev/evil/x", ""),
-        (_OF_AZURE, "aks", "", "s3://evil"),
+        (_OF_GOOGLE, CloudKind.GKE, "evil.example.com/x", ""),
+        (_OF_GOOGLE, CloudKind.GKE, "us-central1-docker.pkg.dev/evil/x", ""),
+        (_OF_GOOGLE, CloudKind.GKE, "us-central1-docker.pkg.dev.evil.example.com/acme-ml/x", ""),
+        (_OF_GOOGLE, CloudKind.AKS, "evil.azurecr.io", ""),
+        (_OF_GOOGLE, CloudKind.GKE, "", "abfss://shared@evil.dfs.core.windows.net"),
+        (_OF_AZURE, CloudKind.AKS, "evil.example.com", ""),
+        (_OF_AZURE, CloudKind.GKE, "us-central1-docker.pkg.dev/evil/x", ""),
+        (_OF_AZURE, CloudKind.AKS, "", "s3://evil"),
     ],
 )
-def test_code_is_not_written_to_others(api: Any, cloud: str, registry: str, bucket: str) -> None:
+def test_code_is_not_written_to_others(api: Any, cloud: CloudKind, registry: str, bucket: str) -> None:
     """A changed profile diverts no code: the service account, which no member changes, names the
     team's cloud and project."""
     team = TeamProfile("vision", "vision", registry=registry, bucket=bucket)

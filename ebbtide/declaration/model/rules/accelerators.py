@@ -23,7 +23,6 @@ from ebbtide.declaration.catalog.machines import (
     machine_names,
     retired_names,
 )
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import Accelerator
@@ -41,6 +40,7 @@ from ebbtide.declaration.model.rules.rule import (
     service_name,
 )
 from ebbtide.text import and_list, did_you_mean, or_list, several
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
 _SOME = 3
 _GPUS = "Compute docs, gpus (cloud.google.com/compute/docs/gpus, 2026-11); catalog/data/attachable.csv"

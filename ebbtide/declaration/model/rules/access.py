@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network
 
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cloud import Aks
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.rules.network import parsed_range
 from ebbtide.declaration.model.rules.rule import NO_CLUSTER, Severity, cluster_rule, pools_of
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import value_at
 
 

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 
 from ebbtide.declaration.catalog.versions import PINS
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.addons import ReleasedAddOn
 from ebbtide.declaration.model.capacity import Preemptible, Spot
 from ebbtide.declaration.model.cluster import Cluster
@@ -13,6 +12,7 @@ from ebbtide.declaration.model.pool import Pool, TaintEffect
 from ebbtide.declaration.model.rules.cluster import is_earlier
 from ebbtide.declaration.model.rules.rule import PoolIn, Severity, cluster_rule, pools_of, service_name
 from ebbtide.text import and_list
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
 _PIPELINES = "kubeflow/pipelines 2.17.0"
 _KATIB = "kubeflow/katib 0.19.0"

@@ -6,7 +6,6 @@ from datetime import timedelta
 from decimal import Decimal
 
 from ebbtide.declaration.catalog.machines import SPOT_OR_FLEX_START, can_be_spot
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.base import Declared
 from ebbtide.declaration.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
 from ebbtide.declaration.model.cloud import Gke
@@ -23,6 +22,7 @@ from ebbtide.declaration.model.rules.rule import (
     pool_rule,
 )
 from ebbtide.values import durations
+from ebbtide.values.cloud_kind import CloudKind
 
 _SCHEDULED = (FlexStart, Queued)
 _ALL = (OnDemand, Spot, Preemptible, FlexStart, Queued, Reservation)

@@ -11,7 +11,6 @@ from typing import Final, assert_never
 from ebbtide.declaration.catalog.clouds import account_host
 from ebbtide.declaration.catalog.gpu_direct import VERSIONS
 from ebbtide.declaration.catalog.versions import PINS, kubernetes_versions
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.base import Declared
 from ebbtide.declaration.model.capacity import FlexStart, Queued
 from ebbtide.declaration.model.cloud import DAYS, Aks, Cloud, Gke, MaintenanceWindow
@@ -30,6 +29,7 @@ from ebbtide.declaration.model.rules.rule import (
 from ebbtide.text import and_list
 from ebbtide.values import durations
 from ebbtide.values.clock import today
+from ebbtide.values.cloud_kind import CloudKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from ebbtide.declaration.catalog.machines import Machine, has_tier_1, machine_series
 from ebbtide.declaration.catalog.tables import rows
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.rules.rule import NO_CLUSTER, NO_POOL, PoolIn, cluster_rule, pools_of
 from ebbtide.text import or_list
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import value_at
 
 _CONDITION: Final = re.compile(r"(?P<path>(?P<of>pool|cloud)\.[\w.]+)((?P<operator>!=|=)(?P<values>.+))?")

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from ebbtide.declaration.catalog.gpu_direct import VERSIONS, strategy_of
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cloud import Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
@@ -19,6 +18,7 @@ from ebbtide.declaration.model.rules.rule import (
     privileged,
 )
 from ebbtide.text import and_list, or_list
+from ebbtide.values.cloud_kind import CloudKind
 
 _DOCS: Final = "AI Hypercomputer docs, gke-ai-hypercompute-custom (2026)"
 _TCPXO: Final = "GKE docs, gpu-bandwidth-gpudirect-tcpx (2026)"

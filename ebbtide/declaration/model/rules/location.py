@@ -6,7 +6,6 @@ from typing import assert_never
 
 from ebbtide.declaration.catalog.clouds import is_gke_zone, region_of
 from ebbtide.declaration.catalog.locations import Locations, Offering, is_ai_zone
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
@@ -20,6 +19,7 @@ from ebbtide.declaration.model.rules.rule import (
     service_name,
 )
 from ebbtide.text import and_list, did_you_mean, or_list
+from ebbtide.values.cloud_kind import CloudKind
 
 _GKE_REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+")
 _AKS_REGION = re.compile(r"[a-z]+[0-9]*")

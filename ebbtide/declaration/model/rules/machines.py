@@ -23,7 +23,6 @@ from ebbtide.declaration.catalog.machines import (
     retirement,
     series_name,
 )
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.base import OnlyOn
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
@@ -42,6 +41,7 @@ from ebbtide.declaration.model.rules.rule import (
 )
 from ebbtide.text import did_you_mean, or_list, several
 from ebbtide.values.clock import today
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import path_text, value_at
 
 _DOCS = "GKE and AKS node pools, machineType and vmSize (pulumi-gcp 10.2.0, azure-native 3.29.0)"

@@ -11,7 +11,6 @@ from pydantic import BaseModel
 
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.catalog.tables import rows
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.capacity import Queued, Spot
 from ebbtide.declaration.model.cloud import Aks
 from ebbtide.declaration.model.cluster import Cluster
@@ -32,6 +31,7 @@ from ebbtide.declaration.model.rules.rule import (
     pool_rule,
 )
 from ebbtide.declaration.model.tenancy import Team
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 from ebbtide.values.paths import Key, child_path, path_keys
 
 Texts = Iterable[tuple[str, str | None]]

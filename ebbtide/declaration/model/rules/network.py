@@ -7,7 +7,6 @@ from itertools import combinations
 from typing import assert_never, cast
 
 from ebbtide.declaration.catalog.gpu_direct import SUBNET_BITS
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.cloud import Aks, AksNetwork, Gke, GkeNetwork
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
@@ -19,6 +18,7 @@ from ebbtide.declaration.model.rules.rule import (
     pools_of,
     service_name,
 )
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
 _PATH = "cloud.network"
 _AKS_PLANNING = "azure-aks-docs concepts-network-ip-address-planning.md (2026-04-16)"

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.catalog.machines import HUGE_PAGES
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
@@ -20,6 +19,7 @@ from ebbtide.declaration.model.rules.rule import (
     service_name,
 )
 from ebbtide.text import and_list, several
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import value_at
 
 _AKS_SYSTEM_PODS = 30

@@ -5,10 +5,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.base import POOL_TYPES
 from ebbtide.declaration.model.expiry import LABEL as EXPIRES
 from ebbtide.declaration.model.pool_inputs import field_by_input
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
 
 @dataclass(frozen=True, slots=True)

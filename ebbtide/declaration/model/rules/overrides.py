@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.catalog.machines import spelled
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool_inputs import pool_fields
@@ -16,6 +15,7 @@ from ebbtide.declaration.model.rules.overridable import CLUSTERS, POOLS, Overrid
 from ebbtide.declaration.model.rules.rule import PoolIn, cluster_rule, pool_rule, pools_of
 from ebbtide.declaration.providers.constraints import Limit, constraints_of, words_of_pattern
 from ebbtide.text import described, did_you_mean, install_command, or_list
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import ancestors, is_within, path_keys, path_text, value_at
 
 if TYPE_CHECKING:

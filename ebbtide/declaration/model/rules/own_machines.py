@@ -12,10 +12,10 @@ from ebbtide.declaration.catalog.machines import (
     find_machine,
     machine_series,
 )
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.rules.rule import NO_POOL, PoolIn, pool_rule, service_name
 from ebbtide.text import or_list, several
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
 _NAMES: Final = by_cloud(
     gke=(re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)+"), "n2-custom-4-8192"),

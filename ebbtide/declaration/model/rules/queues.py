@@ -5,7 +5,6 @@ from itertools import chain
 
 from ebbtide.declaration.catalog.accelerators import resource_name
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS, COMPUTE_CLASS
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import Queued, Spot
 from ebbtide.declaration.model.cloud import Gke
 from ebbtide.declaration.model.cluster import FLAVORS_IN_A_GROUP, TAINTS_OF_A_FLAVOR, Cluster
@@ -16,6 +15,7 @@ from ebbtide.declaration.model.rules.rule import KUEUE, Severity, cluster_rule, 
 from ebbtide.declaration.model.rules.system_pool import amount_text
 from ebbtide.declaration.model.tenancy import Queue
 from ebbtide.text import and_list, did_you_mean
+from ebbtide.values.cloud_kind import CloudKind
 
 _KUEUE = f"{KUEUE}, ClusterQueue v1beta2 (2026-08-20)"
 

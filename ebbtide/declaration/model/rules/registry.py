@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import cache
 from types import ModuleType
 
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.rules import (
@@ -31,6 +30,7 @@ from ebbtide.declaration.model.rules import (
     teams,
 )
 from ebbtide.declaration.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
+from ebbtide.values.cloud_kind import CloudKind
 
 _MODULES = (
     names,

@@ -8,7 +8,6 @@ from typing import Final
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.catalog.machine_offers import accelerator_types
 from ebbtide.declaration.catalog.machines import machine_names
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import CALENDAR_LEAD, AnyCapacity, Reservation
 from ebbtide.declaration.model.cloud import Aks
 from ebbtide.declaration.model.cluster import Cluster
@@ -22,6 +21,7 @@ from ebbtide.declaration.model.rules.rule import (
 )
 from ebbtide.text import and_list, did_you_mean, several
 from ebbtide.values import clock, durations
+from ebbtide.values.cloud_kind import CloudKind
 
 _RESERVATIONS = "GKE docs, consuming-reservations (cloud.google.com, 2026)"
 

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
-from ebbtide.declaration.cloud_kind import CloudKind, by_cloud
 from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.rules.overridable import BILLING, Overridable, Relied
 from ebbtide.declaration.model.rules.overrides import SOURCE, override_faults
 from ebbtide.declaration.model.rules.rule import Severity, cluster_rule
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
 
 @dataclass(frozen=True, slots=True)

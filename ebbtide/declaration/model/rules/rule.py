@@ -9,7 +9,6 @@ from typing import Final, Generic, TypeVar
 
 from ebbtide.declaration.catalog.machines import Machine
 from ebbtide.declaration.catalog.versions import PINS
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import Pool
@@ -17,6 +16,7 @@ from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.declaration.model.site import Site
 from ebbtide.declaration.model.tenancy import Team, is_object_id
 from ebbtide.text import and_list
+from ebbtide.values.cloud_kind import CloudKind
 
 
 class Severity(StrEnum):

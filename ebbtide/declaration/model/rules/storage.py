@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.catalog.prices import find_price, lowest_price
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
@@ -22,6 +21,7 @@ from ebbtide.declaration.model.rules.rule import (
 )
 from ebbtide.declaration.model.tenancy import Registry, Team
 from ebbtide.text import and_list
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import value_at
 
 # Parts of well-formed names; their syntax is in `catalog/data/syntax.csv`.

@@ -8,7 +8,6 @@ from ebbtide.declaration.catalog.machine_offers import cheapest
 from ebbtide.declaration.catalog.machines import AMD64, Machine
 from ebbtide.declaration.catalog.prices import lowest_price, machine_price
 from ebbtide.declaration.catalog.resources import Footprint, Resources, footprint
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.addons import Kueue
 from ebbtide.declaration.model.cluster import Cluster, kueue_memory, pending_jobs
 from ebbtide.declaration.model.faults import Fault
@@ -24,6 +23,7 @@ from ebbtide.declaration.model.rules.rule import (
     pools_of,
 )
 from ebbtide.text import and_list, several
+from ebbtide.values.cloud_kind import CloudKind
 
 
 def _workloads(cluster: Cluster) -> list[tuple[str, Footprint, int]]:

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Iterator
 from typing import assert_never
 
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster, pod_security_of, system_owner
 from ebbtide.declaration.model.faults import Fault
@@ -17,6 +16,7 @@ from ebbtide.declaration.model.tenancy import (
     principal,
 )
 from ebbtide.text import and_list, did_you_mean
+from ebbtide.values.cloud_kind import CloudKind
 
 _KUEUE = f"{KUEUE}, ClusterQueue v1beta2 (2026-08-20)"
 _SYSTEM_NAMESPACES = (

@@ -12,8 +12,8 @@ from typing import Final, assert_never
 from ebbtide.autoscaler.backoff import OUT_OF_RESOURCES, QUOTA_EXCEEDED, Backoff, NodeSettings
 from ebbtide.autoscaler.nodes import NO_ZONE, Machine, NodePool, new_name, node_group
 from ebbtide.declaration.catalog.machines import find_machine, quota_names
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.text import several
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.pools import all_machines, all_pools, drop, machines, put
 from ebbtide_rehearsal.cloud.store import NO_STOCK, QUOTA, Store
 

@@ -29,8 +29,8 @@ import ebbtide
 from ebbtide.autoscaler.scheduling import Object
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import part, parts, text, words
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.placement.derive import BUCKET_DRIVERS
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.work.registries.repository import Reference, RegistryError
 from ebbtide.work.runs.archives import ArchiveError, extract
 from ebbtide_rehearsal.cloud.node_pools.actuator import End

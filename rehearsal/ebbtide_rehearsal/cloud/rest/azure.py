@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 from ebbtide.analysis.changes.azure import names
 from ebbtide.analysis.recording.assumed_azure import RESOURCES
 from ebbtide.declaration.catalog.tables import rows
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import value_at
 from ebbtide_rehearsal.cloud import ids
 from ebbtide_rehearsal.cloud.fake_provider import locks

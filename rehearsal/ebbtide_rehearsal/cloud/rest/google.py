@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from ebbtide.declaration.catalog.tables import rows
-from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.fake_provider import objects
 from ebbtide_rehearsal.cloud.ids import GCP, GKE_CLUSTER
 from ebbtide_rehearsal.cloud.node_pools import fleet

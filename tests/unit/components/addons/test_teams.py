@@ -13,9 +13,9 @@ from components.addons.teams import (
 from ebbtide.analysis.recording.assumption_tables import ADDRESS
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.recording.values import Secret
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.physical_names import account_name
+from ebbtide.values.cloud_kind import CloudKind
 from tests.declarations import AKS, BASES, GKE, changed
 from tests.synth import synth
 

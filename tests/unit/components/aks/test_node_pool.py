@@ -12,11 +12,11 @@ from components.replacement import ImmutableInputError
 from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import Spot
 from ebbtide.declaration.model.pool import MachineShape, Nodes, Pool
 from ebbtide.declaration.model.resolved_pool import resolve
 from ebbtide.declaration.model.site import Site
+from ebbtide.values.cloud_kind import CloudKind
 from tests.declarations import AKS, only
 from tests.synth import synth
 

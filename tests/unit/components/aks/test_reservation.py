@@ -19,11 +19,11 @@ from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.build_report import review_of
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.catalog.prices import machine_price
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import Reservation
 from ebbtide.declaration.model.pool import Nodes, Pool
 from ebbtide.declaration.model.site import Site
 from ebbtide.values import clock
+from ebbtide.values.cloud_kind import CloudKind
 from tests.declarations import AKS, Declaration, only
 from tests.repository import ROOT
 from tests.synth import synth

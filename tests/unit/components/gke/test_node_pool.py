@@ -9,12 +9,12 @@ from components.gke import NodePool, NodePoolArgs
 from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
-from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import Spot
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.pool import Accelerator, Nodes, Pool
 from ebbtide.declaration.model.site import Site
 from ebbtide.placement.derive import profile
+from ebbtide.values.cloud_kind import CloudKind
 from tests.declarations import GKE, only
 from tests.synth import synth
 
