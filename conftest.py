@@ -1,6 +1,7 @@
 """Settings of all tests, and the deselection of those that read released manifests."""
 
 import gc
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -30,6 +31,15 @@ def day_of_rules() -> Iterator[None]:
         for module in ("cluster", "machines"):
             patch.setattr(f"ebbtide.declaration.model.rules.{module}.today", lambda: date(2026, 11, 27))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interruptible() -> Iterator[None]:
+    """Restore the handling of SIGINT: processes in the background of a shell ignore it, and so do their
+    children."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(params=["minimal", pytest.param("released", marks=pytest.mark.released)])

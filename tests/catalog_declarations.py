@@ -123,7 +123,7 @@ _MEMBERS = {
     "gke": [
         "ada@acme.example",
         "group:lab@acme.example",
-        "ci@acme-ml.iam.gserviceaccount.com",
+        "builds@acme-ml.iam.gserviceaccount.com",
         "principal://iam.googleapis.com/locations/global/workforcePools/acme-people/subject/ada",
         "principalSet://iam.googleapis.com/locations/global/workforcePools/acme-people/group/lab",
     ],
@@ -205,7 +205,7 @@ def _pool_fields(cloud: str, location: str) -> dict[str, st.SearchStrategy[Any]]
     if cloud == "gke":
         fields |= {
             "locationPolicy": st.sampled_from(["balanced", "any"]),
-            "serviceAccount": st.just("nodes@acme-ml.iam.gserviceaccount.com"),
+            "serviceAccount": st.just("gpu-nodes@acme-ml.iam.gserviceaccount.com"),
             "compact": st.just(value=True),
             "shutdownGrace": st.sampled_from(["0s", "30s", "120s"]),
             "autoRepair": st.booleans(),

@@ -1,18 +1,6 @@
-"""The order of the tests, the programs that those of the `pulumi` command line ran, and Ctrl-C."""
-
-import signal
-from collections.abc import Iterator
+"""The order of the tests, and the programs that those of the `pulumi` command line ran."""
 
 import pytest
-
-
-@pytest.fixture(scope="session", autouse=True)
-def interruptible() -> Iterator[None]:
-    """Restore the handling of SIGINT: processes in the background of a shell ignore it, and so do their
-    children."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.hookimpl(tryfirst=True)

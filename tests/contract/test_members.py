@@ -11,7 +11,7 @@ from tests.running import manifest
 from tests.synth import synth
 
 GROUP = "11111111-2222-3333-4444-555555555555"
-ON_GKE = ("ada@acme.example", "group:vision@acme.example", "ci@acme-ml.iam.gserviceaccount.com")
+ON_GKE = ("ada@acme.example", "group:vision@acme.example", "builds@acme-ml.iam.gserviceaccount.com")
 IAM = "gcp:projects/iAMMember:IAMMember"
 ASSIGNMENT = "azure-native:authorization:RoleAssignment"
 CLUSTER_USER = "4abbcc35-e782-43d8-92c5-2d3f1bd2253f"
@@ -34,7 +34,7 @@ def test_members_reach_a_cluster_on_gke() -> None:
     assert [grant["member"] for grant in grants] == [
         "user:ada@acme.example",
         "group:vision@acme.example",
-        "serviceAccount:ci@acme-ml.iam.gserviceaccount.com",
+        "serviceAccount:builds@acme-ml.iam.gserviceaccount.com",
     ]
     for grant in grants:
         assert (grant["project"], grant["role"]) == ("acme-ml", "roles/container.clusterViewer")

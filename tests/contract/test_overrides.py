@@ -28,7 +28,11 @@ _CLOUDS = list(CloudKind)
 _ANYTHING: st.SearchStrategy[Any] = st.one_of(st.booleans(), st.text(), st.integers(), st.just([]))
 
 
-_BY_MACHINE = {"confidentialNodes", "nodeConfig.confidentialNodes"}
+_BY_MACHINE = {
+    "confidentialNodes",
+    "nodeConfig.confidentialNodes",
+    "nodeConfig.linuxNodeConfig.hugepagesConfig.hugepageSize1g",
+}
 """Inputs that only some machines have."""
 _TEXTS = ("10", "0.5", "10s", "10m", "1024 60999")
 

@@ -34,7 +34,7 @@ def test_configuration_has_one_reader() -> None:
     """Only `components/program.py` reads `pulumi.Config`; what commands add for a run is read in
     `components/adoption.py` and `components/replacement.py`."""
     of_commands = ["components/adoption.py", "components/replacement.py"]
-    assert _readers(_PROGRAM, "Config", "get_all_config") == [*of_commands, relative(_READER)]
+    assert _readers(_PROGRAM, "Config", "get_all_config") == sorted([*of_commands, relative(_READER)])
 
 
 def test_environment_has_no_reader() -> None:

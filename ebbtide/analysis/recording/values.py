@@ -8,11 +8,12 @@ secret up to its property: slower, and less exact than a recording requires.
 import re
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import Any, Final, TypeAlias, final
-
-from google.protobuf import struct_pb2
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 from ebbtide.values.paths import child_path, path_keys
+
+if TYPE_CHECKING:  # commands that record nothing work without protobuf
+    from google.protobuf import struct_pb2
 
 
 class Unknown(Enum):
@@ -152,13 +153,13 @@ _OUTPUT: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
 _UNKNOWN: Final = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
 
-def properties(struct: struct_pb2.Struct) -> dict[str, Plain]:
+def properties(struct: "struct_pb2.Struct") -> dict[str, Plain]:
     """Return a resource's properties in alphabetical order (protobuf keeps none)."""
     fields = struct.fields
     return {key: _plain(fields[key]) for key in sorted(fields)}
 
 
-def _plain(value: struct_pb2.Value) -> Plain:
+def _plain(value: "struct_pb2.Value") -> Plain:
     match value.WhichOneof("kind"):
         case "string_value":
             text = value.string_value
@@ -177,7 +178,7 @@ def _plain(value: struct_pb2.Value) -> Plain:
             return None
 
 
-def _signed(struct: struct_pb2.Struct) -> Plain:
+def _signed(struct: "struct_pb2.Struct") -> Plain:
     fields = struct.fields
     rest = {key: _plain(fields[key]) for key in sorted(fields) if key != SIGNATURE}
     match fields[SIGNATURE].string_value:
@@ -198,10 +199,12 @@ def _signed(struct: struct_pb2.Struct) -> Plain:
             return rest
 
 
-def fill(target: struct_pb2.Value, value: Plain) -> None:
+def fill(target: "struct_pb2.Value", value: Plain) -> None:
     """Write a plain value into a protobuf value, encoding secrets and unknown values per the protocol."""
     if value is None:
-        target.null_value = struct_pb2.NULL_VALUE
+        from google.protobuf.struct_pb2 import NULL_VALUE  # noqa: PLC0415 - see above
+
+        target.null_value = NULL_VALUE
     elif value is UNKNOWN:
         target.string_value = _UNKNOWN
     elif isinstance(value, bool):
@@ -222,7 +225,7 @@ def fill(target: struct_pb2.Value, value: Plain) -> None:
             fill(target.list_value.values.add(), item)
 
 
-def fill_struct(target: struct_pb2.Struct, values: Mapping[str, Plain]) -> None:
+def fill_struct(target: "struct_pb2.Struct", values: Mapping[str, Plain]) -> None:
     """Write plain properties into a protobuf structure, over existing ones."""
     for key, value in values.items():
         target.fields[key].Clear()

@@ -445,7 +445,7 @@ def accelerated_platforms() -> Document:
 
 def node_pools() -> Document:
     """terraform-google-kubernetes-engine, examples/node_pool/main.tf 44.0 (2026-11)."""
-    account = {"serviceAccount": f"gke@{_PROJECT}.iam.gserviceaccount.com", **_CLOUD_PLATFORM}
+    account = {"serviceAccount": f"gke-nodes@{_PROJECT}.iam.gserviceaccount.com", **_CLOUD_PLATFORM}
     zonal = {"autoscaling": {"enabled": True, "minNodeCount": 1, "maxNodeCount": 2}}
     labels = {"labels": {"all-pools-example": "true", "cluster_name": "node-pool", "node_pool": "pool-01"}}
     one = pool(
@@ -507,7 +507,7 @@ def safer_cluster() -> Document:
         "e2-medium",
         config={
             **_CLOUD_PLATFORM,
-            "serviceAccount": f"safer@{_PROJECT}.iam.gserviceaccount.com",
+            "serviceAccount": f"safer-nodes@{_PROJECT}.iam.gserviceaccount.com",
             "tags": ["gke-safer", "gke-safer-default-node-pool"],
             "labels": {"cluster_name": "safer", "node_pool": "default-node-pool"},
         },

@@ -166,7 +166,7 @@ _NODES = {
             "preemptible": False,
             "spot": True,
             "oauth_scopes": ["https://www.googleapis.com/auth/cloud-platform"],
-            "service_account": "nodes@acme-ml.iam.gserviceaccount.com",
+            "service_account": "gpu-nodes@acme-ml.iam.gserviceaccount.com",
             "taint": [{"key": "batch", "value": "true", "effect": "NO_SCHEDULE"}],
             "workload_metadata_config": [{"mode": "GKE_METADATA"}],
             "guest_accelerator": [],
@@ -224,7 +224,7 @@ def test_a_terraform_state_is_read() -> None:
         "nodes": {"max": 3},
         "disk": {"sizeGib": 50, "type": "pd-ssd"},
         "taints": [{"key": "batch", "value": "true", "effect": "NoSchedule"}],
-        "serviceAccount": "nodes@acme-ml.iam.gserviceaccount.com",
+        "serviceAccount": "gpu-nodes@acme-ml.iam.gserviceaccount.com",
         "protect": True,
     }
     assert [item["id"] for item in adoption.resources] == [f"{_CLUSTER_ID}/nodePools/batch"]

@@ -14,12 +14,17 @@ from pydantic import BaseModel
 from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.pool import Pool
+from ebbtide.declaration.model.pool import MachineShape, Pool
 from ebbtide.declaration.model.tenancy import Team
 from ebbtide.values.paths import Key, path_keys
 
 HERE = Path(__file__).parent
-_PARTS: Final[Mapping[str, type[BaseModel]]] = {"Cluster": Cluster, "Pool": Pool, "Team": Team}
+_PARTS: Final[Mapping[str, type[BaseModel]]] = {
+    "Cluster": Cluster,
+    "MachineShape": MachineShape,
+    "Pool": Pool,
+    "Team": Team,
+}
 _LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 

@@ -377,9 +377,10 @@ _CHECKS: dict[str, _Check] = {
 """Rule id and fault constructor for each of pydantic's error types."""
 
 
-def _unknown(location: Location, whole: type[BaseModel]) -> ShapeFinding:
+def _unknown(location: Location, whole: type[BaseModel], written: object) -> ShapeFinding:
     known = tuple(aliases_of(location.owner)) if location.owner else ()
-    reading = unknown_key(location, whole, known)
+    is_given = isinstance(written, Mapping) and location.keys[-1] in written
+    reading = unknown_key(location, whole, known, is_given=is_given)
     meant = path_text((*location.keys[:-1], reading.meant)) if reading.meant else ""
     fault = Fault(location.path, reading.problem, reading.consequence, reading.fix, rule="known-key")
     return ShapeFinding(fault, location, meant)
@@ -396,7 +397,7 @@ def findings(model: type[BaseModel], error: ValidationError, written: object) ->
         if details["loc"][-1:] == ("[key]",):
             collected.append(ShapeFinding(replace(_key_of_no_text(location), rule="value-type"), location))
         elif details["type"] in ("extra_forbidden", "invalid_key"):
-            collected.append(_unknown(location, model))
+            collected.append(_unknown(location, model, written))
         else:
             rule, fault_of = _CHECKS.get(details["type"], _OTHER)
             collected.append(ShapeFinding(replace(fault_of(location, details), rule=rule), location))

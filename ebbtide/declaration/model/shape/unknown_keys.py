@@ -230,12 +230,15 @@ def _nearest_parents(location: Location, whole: type[BaseModel]) -> list[str]:
     return parents if len(parents) <= _TOO_MANY else []
 
 
-def unknown_key(location: Location, whole: type[BaseModel], known: tuple[str, ...]) -> Reading:
+def unknown_key(
+    location: Location, whole: type[BaseModel], known: tuple[str, ...], *, is_given: bool
+) -> Reading:
     """Interpret an unknown key.
 
     Args:
         whole: model of the whole declaration, to find a path that accepts the key.
         known: keys accepted at the location.
+        is_given: whether the whole declaration has a field of that name already.
     """
     key, owner = str(location.keys[-1]), location.owner
     if owner is not None and (reading := _well_known(owner.__name__, key)):
@@ -250,7 +253,7 @@ def unknown_key(location: Location, whole: type[BaseModel], known: tuple[str, ..
             )
     if near := _nearest(key, known):
         return Reading(f"There is no {key} here; did you mean {near}?", _IGNORED, f"Write {near}.", near)
-    if owner is not whole and key in aliases_of(whole):
+    if owner is not whole and key in aliases_of(whole) and not is_given:
         return Reading(
             f"There is no {key} here; it is a field of the whole declaration.",
             _IGNORED,
