@@ -64,7 +64,9 @@ def _ignoring(new: Mapping[str, Any], old: Mapping[str, Any], paths: Iterable[st
         inside: Any = result
         before: Any = old
         for key in above:
-            inside, before = inside.get(key, {}), before.get(key, {})
+            inside, before = (
+                part[key] if isinstance(key, int) else part.get(key, {}) for part in (inside, before)
+            )
         inside.pop(last, None)
         if last in before:
             inside[last] = before[last]
