@@ -171,7 +171,7 @@ class FakeProvider:
                 inputs |= {own[-1]: old.get(own[-1]) or random, RANDOMLY_NAMED: True}
             if "location" in properties(call.type) and "location" in self.settings:
                 inputs.setdefault("location", old.get("location") or self.settings["location"])
-            inputs.setdefault(API_VERSION, AKS_API)
+            inputs.setdefault(API_VERSION, old.get(API_VERSION) or AKS_API)
         return inputs, list(self._failures(call, inputs))
 
     def _check_type(self, token: str) -> None:
