@@ -13,7 +13,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if hasattr(config, "workerinput") and isinstance(item, pytest.Function) and (group := _group(item)):
             # pytest-xdist 3.8 adds the mark `xdist_group` to an attribute that pytest 9.2 no longer has.
             known: Any = item
-            known._id = type(known._id).parse(f"{item.nodeid}@{group}")  # noqa: SLF001
+            known._id = known._id.parse(f"{item.nodeid}@{group}")  # noqa: SLF001
 
 
 def _group(item: pytest.Function) -> str:
