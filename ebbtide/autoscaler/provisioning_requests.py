@@ -60,20 +60,14 @@ _OVER: Final = RequestCondition(
 )
 
 
-def answer(
+def _by_autoscaler(
     request: ProvisioningRequest,
     snapshot: ClusterSnapshot,
     since: float,
     backoff: Mapping[str, float],
     settings: NodeSettings,
 ) -> Decision:
-    """Decide on a request.
-
-    Args:
-        since: time of its last condition, in simulated seconds.
-        backoff: ends of backoffs in simulated seconds, by node group.
-        settings: durations.
-    """
+    """Decide on a request of a class that the cluster autoscaler itself serves; arguments as for `decide`."""
     had = request.conditions
     if "Failed" in had or "BookingExpired" in had:
         return None
@@ -120,7 +114,7 @@ def decide(
     if request.kind not in {name for pool in snapshot.pools for name in _CLASSES[pool.cloud]}:
         return None
     if request.kind != QUEUED:
-        return answer(request, snapshot, since, backoff, settings)
+        return _by_autoscaler(request, snapshot, since, backoff, settings)
     if had & {"Failed", "CapacityRevoked"}:
         return None
     if "Provisioned" in had:

@@ -16,7 +16,8 @@ from ebbtide.declaration.providers.constraints import constraints_of
 RANDOMLY_NAMED: Final = "__createBeforeDelete"
 """Input in which azure-native notes that it chose the name, so that the replacement can be created first."""
 
-_API_VERSION: Final = "azureApiVersion"
+API_VERSION: Final = "azureApiVersion"
+"""Input in which azure-native notes the version of the API that it calls."""
 _PLACE: Final = re.compile(r"\{(\w+)\}")
 
 
@@ -31,8 +32,8 @@ def filled_in(token: str, inputs: Mapping[str, Any]) -> frozenset[str]:
     Source: provider/pkg/provider/provider.go (`applyDefaults`).
     """
     if inputs.get(RANDOMLY_NAMED) is not True or token not in RESOURCES:
-        return frozenset({_API_VERSION})
-    return frozenset({_API_VERSION, "location", names(RESOURCES[token].id)[-1]})
+        return frozenset({API_VERSION})
+    return frozenset({API_VERSION, "location", names(RESOURCES[token].id)[-1]})
 
 
 def is_same(path: str, before: Any, after: Any) -> bool:

@@ -1,1 +1,1 @@
-"""What exists and is in no state: the users', the cloud's and the stack's own."""
+"""Resources and objects that exist but are in no state: users', the cloud's and the stack's own."""

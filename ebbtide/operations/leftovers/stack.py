@@ -1,4 +1,4 @@
-"""What a stack declares and the cluster or cloud has already: of a stack whose state is lost, or of others.
+"""Declared resources that exist already: those of a stack whose state is lost, and those of others.
 
 Resources of a lost state's teams are adopted, and roles that are assigned already are named. Names of
 resources follow from the declaration. Besides, the labels of each, or of the resource that it is part of,

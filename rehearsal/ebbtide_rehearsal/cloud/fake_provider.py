@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
-from ebbtide.analysis.changes.azure import RANDOMLY_NAMED
+from ebbtide.analysis.changes.azure import API_VERSION, RANDOMLY_NAMED
 from ebbtide.analysis.changes.inputs import field_changes, is_deleted_first, is_fixed
 from ebbtide.analysis.changes.property_path import top_level, values_at, with_defaults
 from ebbtide.analysis.reading.facts import Inputs
@@ -41,7 +41,6 @@ from ebbtide_rehearsal.cloud.node_pools.pod_containers import BUCKETS
 from ebbtide_rehearsal.cloud.node_pools.pod_processes import PROCESSES
 from ebbtide_rehearsal.cloud.properties import (
     AKS_API,
-    API_VERSION,
     TEMPLATES,
     as_answered,
     as_data_source,
@@ -396,10 +395,8 @@ class FakeProvider:
         """Return the state for inputs: computed and fixed properties keep their values if they are
         omitted."""
         constraints = constraints_of(call.type)
-        own = {API_VERSION, RANDOMLY_NAMED, *(() if self.package == GCP else names(call.type))}
-        sent: Any = pruned(
-            {key: value for key, value in inputs.items() if key not in own}, unknown_paths(call.type, inputs)
-        )
+        own = {key: value for key, value in inputs.items() if not is_own(call.type, key)}
+        sent: Any = pruned(own, unknown_paths(call.type, inputs))
         kept = {
             path: value_at(old.state if old else {}, path)
             for path in (*constraints.computed, *constraints.fixed)

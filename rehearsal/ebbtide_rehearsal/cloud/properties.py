@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ebbtide.analysis.changes import azure, google
-from ebbtide.analysis.changes.azure import RANDOMLY_NAMED
+from ebbtide.analysis.changes.azure import API_VERSION, RANDOMLY_NAMED
 from ebbtide.analysis.changes.property_path import replaced, with_defaults
 from ebbtide.analysis.recording import assumed_azure, assumed_gcp
 from ebbtide.analysis.recording.values import UNKNOWN, Plain
@@ -18,7 +18,6 @@ from ebbtide_rehearsal.cloud.schema import schema_violations
 
 TEMPLATES: Final = {**assumed_gcp.RESOURCES, **assumed_azure.RESOURCES}
 """Types that the fake clouds have."""
-API_VERSION: Final = "azureApiVersion"
 AKS_API: Final = "2025-09-01"
 
 _ANSWERS: Final[Mapping[tuple[str, str], Callable[[Any], Any]]] = {

@@ -5,7 +5,6 @@ there. The newest host that can be built from a tagged Go module, 3.79 of 2023, 
 its place: then the engine starts the pack as an executable, which does what a newer host does.
 """
 
-import shutil
 import subprocess
 from collections.abc import Generator
 from pathlib import Path
@@ -18,6 +17,7 @@ from ebbtide_rehearsal.cloud.protocol import serve
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.engine import HOST
 from rehearsal.tests.control_planes import FakeControlPlanes
+from rehearsal.tests.engine.sites import checkout_in
 from rehearsal.tests.engine.terminal import Terminal, terminal_in
 from tests.repository import ROOT, declaration
 
@@ -31,11 +31,7 @@ _PYTHON = _PACK / ".venv" / "bin" / "python"
 def terminal(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Terminal]:
     """A copy of the checkout with the pack, and a fake cloud."""
     assert _PYTHON.exists(), "The policy pack has no environment: run `make policies`."
-    root = tmp_path / "checkout"
-    for name in ("components", "ebbtide", "stacks"):
-        shutil.copytree(ROOT / name, root / name)
-    for name in ("Pulumi.yaml", "__main__.py"):
-        shutil.copy(ROOT / name, root)
+    root = checkout_in(tmp_path)
     store = Store(tmp_path / "cloud.sqlite")
     server, port = serve(FakeProvider("gcp", store, FakeControlPlanes()), store)
     try:

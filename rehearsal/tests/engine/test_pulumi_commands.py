@@ -16,6 +16,7 @@ from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.protocol import serve
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
+from rehearsal.tests.engine.sites import checkout_in
 from rehearsal.tests.engine.terminal import Terminal, terminal_in
 from tests.pages import commands, of_kind
 from tests.repository import ROOT, commit_all, git
@@ -59,11 +60,8 @@ _NOT_RUN = {
 @pytest.fixture
 def terminal(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Terminal]:
     """A copy of the checkout with the stack of the page on a first cluster on GKE, and a fake cloud."""
-    root = tmp_path / "checkout"
-    for name in ("components", "ebbtide", "stacks", "template"):
-        shutil.copytree(ROOT / name, root / name)
-    for name in ("Pulumi.yaml", "__main__.py"):
-        shutil.copy(ROOT / name, root)
+    root = checkout_in(tmp_path)
+    shutil.copytree(ROOT / "template", root / "template")
     first = next(block for block in of_kind("yaml") if block.page == "docs/gke.md").text
     (root / "Pulumi.first.yaml").write_text(f"# Kept.\n{first}", encoding="utf-8")
     store = Store(tmp_path / "cloud.sqlite")
