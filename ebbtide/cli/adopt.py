@@ -14,15 +14,18 @@ from ebbtide.cli.options import (
     Cwd,
     Documents,
     ExistingCluster,
+    Format,
     Out,
     PoolsOnly,
     PreviewFormat,
     ResourceGroup,
-    stack_files,
+    opened_stack,
     stack_name,
 )
+from ebbtide.cli.up import confirmed
 from ebbtide.text import and_list, several
 from ebbtide.values.given_command import given_command
+from ebbtide.values.paths import is_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,31 +42,24 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
     cluster: ExistingCluster = None,
     context: ClusterContext = None,
     project: Annotated[
-        str | None,
-        typer.Option(help="Google Cloud project in which the cluster is read.", show_default=False),
+        str | None, typer.Option(help="Google Cloud project in which the cluster is read.")
     ] = None,
     subscription: Annotated[
-        str | None,
-        typer.Option(help="Azure subscription in which the cluster is read.", show_default=False),
+        str | None, typer.Option(help="Azure subscription in which the cluster is read.")
     ] = None,
     resource_group: ResourceGroup = None,
     location: Annotated[
-        str | None,
-        typer.Option(help="Zone or region of the cluster, if several have its name.", show_default=False),
+        str | None, typer.Option(help="Zone or region of the cluster, if several have its name.")
     ] = None,
     owner: Annotated[
-        str | None,
-        typer.Option(
-            help="Owner in the declaration; by default the project or subscription.", show_default=False
-        ),
+        str | None, typer.Option(help="Owner in the declaration; by default the project or subscription.")
     ] = None,
     pools_only: PoolsOnly = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the declaration in an existing file of the stack.")
     ] = False,
     into_state: Annotated[
-        bool,
-        typer.Option("--into-state", help="Import what the declaration adopts into the stack's state."),
+        bool, typer.Option("--into-state", help="Import what the declaration adopts into the stack's state.")
     ] = False,
     undo: Annotated[
         bool, typer.Option("--undo", help="Take what was adopted out of the stack's state again.")
@@ -71,9 +67,7 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Skip the confirmation of --into-state and --undo.")
     ] = False,
-    format_: Annotated[
-        PreviewFormat, typer.Option("--format", help="Text for people, or JSON.")
-    ] = PreviewFormat.TEXT,
+    format_: Format = PreviewFormat.TEXT,
     out: Out = None,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
@@ -109,8 +103,8 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
         )
         _change_state(stack, config_file, cwd, undo=undo, yes=yes)
         return
-    from ebbtide.analysis.preview.stack_files import project_path  # noqa: PLC0415
-    from ebbtide.operations.adopting.adopt import Request, find, prove, write_files  # noqa: PLC0415
+    from ebbtide.analysis.preview.stack_files import project_path
+    from ebbtide.operations.adopting.adopt import Request, find, prove, write_files
 
     request = Request(
         stack=stack_name(stack, None),
@@ -152,7 +146,7 @@ def _check_alone(others: "Mapping[str, object]", option: str) -> None:
     Raises:
         AdoptionError: some are given.
     """
-    from ebbtide.operations.adopting.found import AdoptionError  # noqa: PLC0415
+    from ebbtide.operations.adopting.found import AdoptionError
 
     if given := [name for name, value in others.items() if value]:
         raise AdoptionError(
@@ -163,16 +157,12 @@ def _check_alone(others: "Mapping[str, object]", option: str) -> None:
 
 def _change_state(stack: str | None, config_file: Path | None, cwd: Path, *, undo: bool, yes: bool) -> None:
     """Take the adopted resources into the state, or out of it."""
-    from ebbtide.cli.up import confirmed  # noqa: PLC0415
-    from ebbtide.operations.adopting.resources import import_resources, remove_resources  # noqa: PLC0415
-    from ebbtide.operations.engine.backend import Backend  # noqa: PLC0415
-    from ebbtide.operations.update.up import Update  # noqa: PLC0415
+    from ebbtide.operations.adopting.resources import import_resources, remove_resources
+    from ebbtide.operations.update.up import Update
 
     name = stack_name(stack, config_file)
-    files = stack_files(name.rpartition("/")[2], config_file, cwd)
     given_command().begin(name)
-    backend = Backend(files.root)
-    opened = backend.opened(name, config_file)
+    files, backend, opened = opened_stack(name, config_file, cwd)
     update = Update(opened, files, console(sys.stdout))
 
     def ask(question: str) -> bool:
@@ -185,7 +175,7 @@ def _change_state(stack: str | None, config_file: Path | None, cwd: Path, *, und
 
 def show(adopted: "Adopted", output: "Console") -> None:
     """Print the table of fields, and what follows from the adoption."""
-    from rich.table import Table  # noqa: PLC0415
+    from rich.table import Table
 
     adoption = adopted.adoption
     output.print(f"{adopted.cluster} in {adopted.place}", soft_wrap=True)
@@ -205,8 +195,7 @@ def show(adopted: "Adopted", output: "Console") -> None:
 
 
 def _sections(adopted: "Adopted") -> "Iterator[tuple[str, list[str]]]":
-    from ebbtide.operations.adopting.found import LEFT, shown  # noqa: PLC0415
-    from ebbtide.values.paths import is_within  # noqa: PLC0415
+    from ebbtide.operations.adopting.found import LEFT, shown
 
     adoption = adopted.adoption
     left = [

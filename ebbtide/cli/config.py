@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from ebbtide.cli.consoles import say
+from ebbtide.clients.kubernetes import ApiError
 from ebbtide.errors import EbbtideError
 from ebbtide.text import command_line, did_you_mean, printable
 from ebbtide.values.user_files import UserFileError, parse_json, read_text
@@ -36,10 +37,7 @@ class ConfigError(EbbtideError):
 
 
 User = Annotated[
-    bool,
-    typer.Option(
-        "--user", help="Use the user's configuration file instead of the project's.", show_default=False
-    ),
+    bool, typer.Option("--user", help="Use the user's configuration file instead of the project's.")
 ]
 _Keys = Annotated[list[str], typer.Argument(metavar="KEY…", help=f"{', '.join(KEYS)}.")]
 
@@ -132,9 +130,8 @@ def namespace_of(api: "Api", given: str) -> str:
 def _team_namespace(api: "Api") -> str:
     """Return the namespace of the only team, or of the only one whose Jobs the caller may list; empty if
     there is none, or no usable profile is named."""
-    from ebbtide.clients.kubernetes import ApiError  # noqa: PLC0415
-    from ebbtide.placement import Profile, ProfileError  # noqa: PLC0415
-    from ebbtide.placement.profile_sources import VARIABLE  # noqa: PLC0415
+    from ebbtide.placement import Profile, ProfileError
+    from ebbtide.placement.profile_sources import VARIABLE
 
     if not os.environ.get(VARIABLE):
         return ""

@@ -150,8 +150,8 @@ def show(render: "Callable[[], RenderableType]", lost: type[Exception], *, watch
     if not watch:
         output.print(render())
         return
-    from rich.live import Live  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.live import Live
+    from rich.text import Text
 
     try:
         if not output.is_terminal:
@@ -175,7 +175,7 @@ def show(render: "Callable[[], RenderableType]", lost: type[Exception], *, watch
 @cache
 def _console_class() -> "type[Console]":
     """Return the class of consoles, without an import of rich before the first."""
-    from rich.console import Console  # noqa: PLC0415
+    from rich.console import Console
 
     class EscapingConsole(Console):
         """A console that escapes control characters in texts; its own, as colours, stay."""

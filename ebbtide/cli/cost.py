@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ebbtide.cli.consoles import ExitStatus, say, screen, write
-from ebbtide.cli.follow import Context
-from ebbtide.cli.options import duration
+from ebbtide.cli.options import Context, duration
+from ebbtide.clients.kubernetes import Api
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,10 +50,7 @@ def cost(
     ] = False,
     billing: Annotated[
         Path | None,
-        typer.Option(
-            help="CSV file of the cloud's billing export, to compare with the pools' cost.",
-            show_default=False,
-        ),
+        typer.Option(help="CSV file of the cloud's billing export, to compare with the pools' cost."),
     ] = None,
     context: Context = "",
     format_: Annotated[CostFormat, typer.Option("--format", help="Format of the output.")] = CostFormat.TEXT,
@@ -64,12 +61,7 @@ def cost(
     accelerators, or of CPU and memory. The rest of a node's cost is idle. Exit status 1: a pool's cost
     differs from the billing export by more than 3 %.
     """
-    from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
-    from ebbtide.operations.ledger import (  # noqa: PLC0415
-        compare,
-        read_record,
-        report,
-    )
+    from ebbtide.operations.ledger import compare, read_record, report
 
     length = duration(since) if not month else timedelta()
     api = Api.of_user(context)
@@ -122,9 +114,9 @@ def _csv(made: "Report") -> str:
 
 
 def _show(made: "Report", output: "Console") -> None:
-    from rich.text import Text  # noqa: PLC0415
+    from rich.text import Text
 
-    from ebbtide.operations.ledger import moment  # noqa: PLC0415
+    from ebbtide.operations.ledger import moment
 
     output.print(Text(f"Since {moment(made.start)}, in {made.currency}\n"))
     output.print(_table(made.by, made.work, attempts=True))
@@ -141,9 +133,9 @@ def _show(made: "Report", output: "Console") -> None:
 
 
 def _table(title: str, sums: "tuple[Sum, ...]", *, attempts: bool) -> object:
-    from rich.box import SIMPLE_HEAD  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column(title, overflow="fold")
@@ -162,9 +154,9 @@ def _table(title: str, sums: "tuple[Sum, ...]", *, attempts: bool) -> object:
 
 
 def _comparison(compared: "tuple[Comparison, ...]") -> object:
-    from rich.box import SIMPLE_HEAD  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("pool", overflow="fold")

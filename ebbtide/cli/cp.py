@@ -11,12 +11,14 @@ import typer
 from ebbtide.cli.config import kubectl_command, namespace_of
 from ebbtide.cli.consoles import ExitStatus, console, say
 from ebbtide.cli.job import fields_of, with_defaults, with_shared_options
+from ebbtide.clients.kubernetes import Api
 from ebbtide.operations.engine.interrupts import ending_signals
+from ebbtide.text import several
+from ebbtide.work.errors import WorkloadError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from ebbtide.clients.kubernetes import Api
     from ebbtide.clients.kubernetes.objects import Object
 
 _NOT_READ: Final = (
@@ -60,11 +62,8 @@ def cp(
     `.gitignore`, so that `run` does not send it as code. Exit status 1: something was not copied; its name
     is printed.
     """
-    from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
-    from ebbtide.text import several  # noqa: PLC0415
-    from ebbtide.work.errors import WorkloadError  # noqa: PLC0415
-    from ebbtide.work.runs import outputs  # noqa: PLC0415
-    from ebbtide.work.runs.folder import size_text  # noqa: PLC0415
+    from ebbtide.work.runs import outputs
+    from ebbtide.work.runs.folder import size_text
 
     name, path = outputs.parse(source)
     if directory.exists() and not directory.is_dir():
@@ -94,12 +93,11 @@ def cp(
 
 
 @contextmanager
-def _reading(api: "Api", name: str, options: dict[str, Any]) -> "Generator[Object]":
+def _reading(api: Api, name: str, options: dict[str, Any]) -> "Generator[Object]":
     """Yield the pod of a Job that reads the outputs, and delete it."""
-    from ebbtide.work import submission  # noqa: PLC0415
-    from ebbtide.work.errors import WorkloadError  # noqa: PLC0415
-    from ebbtide.work.runs import outputs, sessions  # noqa: PLC0415
-    from ebbtide.work.runs.run import user_of  # noqa: PLC0415
+    from ebbtide.work import submission
+    from ebbtide.work.runs import outputs, sessions
+    from ebbtide.work.runs.run import user_of
 
     cluster = with_defaults(options)
     if not (options["pool"] or options["queue"]):
@@ -122,11 +120,11 @@ def _reading(api: "Api", name: str, options: dict[str, Any]) -> "Generator[Objec
             sessions.delete(api, reader)
 
 
-def _wait(api: "Api", reader: "Object") -> "Object":
+def _wait(api: Api, reader: "Object") -> "Object":
     """Wait until a reader runs, with the reasons of the wait; return its pod."""
-    from ebbtide.cli.follow_progress import narration  # noqa: PLC0415
-    from ebbtide.work import progress  # noqa: PLC0415
-    from ebbtide.work.runs.sessions import wait_until_running  # noqa: PLC0415
+    from ebbtide.cli.follow_progress import narration
+    from ebbtide.work import progress
+    from ebbtide.work.runs.sessions import wait_until_running
 
     metadata = reader["metadata"]
     with narration(console(sys.stderr)) as show:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ebbtide.cli.consoles import ExitStatus, console, say
-from ebbtide.cli.options import ConfigFile, Cwd, SelectedStack, stack_name
+from ebbtide.cli.options import ConfigFile, Cwd, SelectedStack, Yes, opened_stack, stack_name
 from ebbtide.values.given_command import given_command
 
 if TYPE_CHECKING:
@@ -18,13 +18,11 @@ if TYPE_CHECKING:
 def destroy(
     stack: SelectedStack = None,
     *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
+    yes: Yes = False,
     confirm_name: Annotated[
         str | None,
         typer.Option(
-            metavar="STACK",
-            help="Name of the stack, to confirm the destruction of a permanent one.",
-            show_default=False,
+            metavar="STACK", help="Name of the stack, to confirm the destruction of a permanent one."
         ),
     ] = None,
     keep_volumes: Annotated[
@@ -85,9 +83,9 @@ def _selected(cwd: Path) -> str:
     Raises:
         OperationError: none is selected.
     """
-    from ebbtide.declaration.project.source import project_directory  # noqa: PLC0415
-    from ebbtide.operations.engine.backend import Backend  # noqa: PLC0415
-    from ebbtide.operations.engine.failures import OperationError  # noqa: PLC0415
+    from ebbtide.declaration.project.source import project_directory
+    from ebbtide.operations.engine.backend import Backend
+    from ebbtide.operations.engine.failures import OperationError
 
     if (name := Backend(project_directory(cwd.resolve())).selected) is None:
         again = given_command().on_stack("destroy", "STACK")
@@ -96,14 +94,12 @@ def _selected(cwd: Path) -> str:
 
 
 def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, choices: _Choices) -> int:
-    from ebbtide.analysis.preview.stack_files import read_stack  # noqa: PLC0415
-    from ebbtide.operations.ending import destroy as destroying  # noqa: PLC0415
-    from ebbtide.operations.engine.backend import Backend  # noqa: PLC0415
+    from ebbtide.operations.ending import destroy as destroying
 
     name = stack_name(stack, config_file) if stack or config_file else _selected(cwd)
     given = given_command()
     given.begin(name)
-    files = read_stack(cwd, name.rpartition("/")[2], config_file=config_file)
+    files, _, opened = opened_stack(name, config_file, cwd)
 
     def confirm(question: str) -> bool:
         if choices.yes or choices.is_interactive:
@@ -120,7 +116,6 @@ def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, choices: 
         declaration=files.declaration() if files.source else {},
         keep_volumes=choices.keep_volumes,
     )
-    opened = Backend(files.root).opened(name, config_file)
     outcome = destroying.destroy(opened, options, console(sys.stdout))
     if outcome is None:
         return ExitStatus.FOUND

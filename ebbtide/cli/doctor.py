@@ -1,13 +1,17 @@
 """The `doctor` command. Its dependencies are imported on execution."""
 
+import json
 import sys
+from dataclasses import asdict
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from ebbtide.cli.consoles import ExitStatus, console, write
-from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, PreviewFormat, stack_files, stack_name
+from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, Format, PreviewFormat, stack_files, stack_name
+from ebbtide.cli.quota import quota_checks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,9 +34,7 @@ def doctor(
             "--drift", help="Check the rights of `ebbtide drift`, which only reads, and name the roles."
         ),
     ] = False,
-    format_: Annotated[
-        PreviewFormat, typer.Option("--format", help="Text for people, or JSON.")
-    ] = PreviewFormat.TEXT,
+    format_: Format = PreviewFormat.TEXT,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
 ) -> None:
@@ -42,12 +44,8 @@ def doctor(
     printed with the command that fixes it, and a check that was not made with the reason. Exit status 1:
     there is a problem.
     """
-    import json  # noqa: PLC0415
-    from dataclasses import asdict  # noqa: PLC0415
-
-    from ebbtide.analysis.preview.stack_files import record_stack  # noqa: PLC0415 - loads Pulumi
-    from ebbtide.cli.quota import quota_checks  # noqa: PLC0415
-    from ebbtide.operations.doctor import examine  # noqa: PLC0415
+    from ebbtide.analysis.preview.stack_files import record_stack  # loads Pulumi
+    from ebbtide.operations.doctor import examine
 
     name = stack_name(stack, config_file)
     files = stack_files(name.rpartition("/")[2], config_file, cwd)
@@ -68,8 +66,6 @@ def doctor(
 def _show(findings: "Sequence[Finding]") -> None:
     """Print a line for each finding, and below a problem its fix; one for checks that were not made for the
     same reason."""
-    from itertools import groupby  # noqa: PLC0415
-
     output = console(sys.stdout)
     for (status, message, fix), own in groupby(findings, key=lambda it: (it.status, it.message, it.fix)):
         checks = ", ".join(finding.check for finding in own)

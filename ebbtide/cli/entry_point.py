@@ -26,31 +26,27 @@ from ebbtide.cli.cost import cost
 from ebbtide.cli.cp import cp
 from ebbtide.cli.destroy import destroy
 from ebbtide.cli.doctor import doctor
-from ebbtide.cli.drift import drift
+from ebbtide.cli.error_output import advice, explain, message_of, unexplained
 from ebbtide.cli.follow import follow
 from ebbtide.cli.init import init
 from ebbtide.cli.job import job
-from ebbtide.cli.jobs import cancel, jobs, rerun
+from ebbtide.cli.jobs import cancel, jobs, rerun, why
 from ebbtide.cli.logs import logs
 from ebbtide.cli.machines import machines
 from ebbtide.cli.options import Command, PreviewFormat, stack_files, stack_names
-from ebbtide.cli.preview import preview
 from ebbtide.cli.prices import prices_refresh
 from ebbtide.cli.profile import profile
 from ebbtide.cli.quota import quota
 from ebbtide.cli.reap import extend, reap
 from ebbtide.cli.rehearse import rehearse
-from ebbtide.cli.replay import replay
-from ebbtide.cli.review import review, write_failure
-from ebbtide.cli.run import RunCommand, run
+from ebbtide.cli.replay import replay, trace_export, trace_fetch
+from ebbtide.cli.review import preview, review, write_failure
+from ebbtide.cli.run import RunCommand, run, sweep
 from ebbtide.cli.schema import schema
 from ebbtide.cli.sessions import notebook, shell
 from ebbtide.cli.sleep import sleep, wake
-from ebbtide.cli.status import status
-from ebbtide.cli.sweep import sweep
-from ebbtide.cli.trace import trace_export, trace_fetch
+from ebbtide.cli.status import drift, status
 from ebbtide.cli.up import up
-from ebbtide.cli.why import why
 from ebbtide.operations.engine.interrupts import is_for_interrupt, keep_interrupts
 from ebbtide.text import command_line
 
@@ -202,9 +198,7 @@ _STACK_OPTION: Final = inspect.Parameter(
     default=None,
     annotation=Annotated[
         str | None,
-        typer.Option(
-            "--stack", "-s", help="The stack, as for pulumi.", autocompletion=stack_names, show_default=False
-        ),
+        typer.Option("--stack", "-s", help="The stack, as for pulumi.", autocompletion=stack_names),
     ],
 )
 
@@ -226,13 +220,6 @@ def _take_stack_option(options: dict[str, Any]) -> None:
 
 def _reported(error: Exception, command: Callable[..., None], options: Mapping[str, Any]) -> ExitStatus:
     """Show the error that ended a command, and return the exit status. It never raises another."""
-    from ebbtide.cli.error_output import (  # noqa: PLC0415
-        advice,
-        explain,
-        message_of,
-        unexplained,
-    )
-
     try:
         explained = explain(error, _source(options), advice(error, command.__name__.replace("_", " ")))
     except Exception:  # noqa: BLE001 - the first error counts
@@ -257,7 +244,7 @@ def _source(options: Mapping[str, Any]) -> "Source | None":
     """Return the stack's file of a command, for the positions of errors."""
     if "config_file" not in options:
         return None
-    from ebbtide.analysis.preview.stack_files import StackFileError  # noqa: PLC0415
+    from ebbtide.analysis.preview.stack_files import StackFileError
 
     with contextlib.suppress(StackFileError):
         return stack_files(options["stack"], options["config_file"], options["cwd"]).source

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
+from ebbtide.cli.consoles import console
 from ebbtide.errors import EbbtideError
 from ebbtide.text import install_command
 
@@ -44,15 +45,13 @@ class Explained:
 
     def show(self) -> None:
         """Write the text to standard error: wrapped and coloured on a terminal, plain otherwise."""
-        from ebbtide.cli.consoles import console  # noqa: PLC0415
-
         screen = console(sys.stderr)
         width = min(screen.width, _WIDEST) if screen.is_terminal else None
         for style, line in self._lines(width):
             screen.print(line, style=style or None, markup=False, soft_wrap=True)
 
     def _lines(self, width: int | None) -> "Iterable[tuple[Style, str]]":
-        from ebbtide.declaration.project.diagnostics import declaration_lines, wrapped  # noqa: PLC0415
+        from ebbtide.declaration.project.diagnostics import declaration_lines, wrapped
 
         if self.refusal is not None:
             return declaration_lines(self.refusal, self.report, width)
@@ -67,13 +66,13 @@ def explain(error: BaseException, source: "Source | None" = None, advice: str | 
         source: the file of the command's cluster declaration.
         advice: message that replaces the error's own, such as an installation command.
     """
-    from ebbtide.declaration.project.diagnostics import (  # noqa: PLC0415
+    from ebbtide.declaration.project.diagnostics import (
         FaultReport,
         Report,
         declaration_report,
         declaration_text,
     )
-    from ebbtide.declaration.project.source import Position  # noqa: PLC0415
+    from ebbtide.declaration.project.source import Position
 
     chain = list(_chain(error))
     program = _of_rule(chain, "program")
@@ -107,7 +106,7 @@ def explain(error: BaseException, source: "Source | None" = None, advice: str | 
 
 def extension_errors(files: "StackFiles") -> Iterator[str]:
     """Yield the errors of the other stacks that extend a stack's file, as sentences."""
-    from ebbtide.analysis.preview.stack_files import broken_extensions  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.analysis.preview.stack_files import broken_extensions  # loads Pulumi
 
     for path, source, error in broken_extensions(files):
         for item in explain(error, source).report.errors:
@@ -118,7 +117,7 @@ def extension_errors(files: "StackFiles") -> Iterator[str]:
 
 def unexplained(error: BaseException) -> Explained:
     """Return the report of a bug for an error that cannot be explained."""
-    from ebbtide.declaration.project.diagnostics import FaultReport, Report  # noqa: PLC0415
+    from ebbtide.declaration.project.diagnostics import FaultReport, Report
 
     text = bug_report(error)
     return Explained(Report(errors=(FaultReport(message=text, rule="internal"),)), text, is_internal=True)

@@ -10,23 +10,18 @@ import typer
 
 from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import ExitStatus, console, say, write
-from ebbtide.cli.options import PreviewFormat
+from ebbtide.cli.options import Context, Format, PreviewFormat, available_profile
+from ebbtide.clients.kubernetes import Api
 from ebbtide.operations.engine.interrupts import repeated_interrupts
 from ebbtide.text import printable
 from ebbtide.values import clock, durations
 from ebbtide.values.given_command import given_command
+from ebbtide.work.arguments import is_label, is_subdomain
+from ebbtide.work.errors import ClusterError, Problems
 
 if TYPE_CHECKING:
-    from ebbtide.clients.kubernetes import Api
     from ebbtide.placement import Profile
     from ebbtide.work.runs.listing import ListedWorkload, PodHistory
-
-
-Format = Annotated[PreviewFormat, typer.Option("--format", help="Text for people, or JSON.")]
-Context = Annotated[
-    str,
-    typer.Option(help="The kubeconfig's context; by default the current one.", show_default=False),
-]
 
 
 _OWN: Final = "ebbtide: "
@@ -55,10 +50,7 @@ def follow(
     namespace: Annotated[
         str,
         typer.Option(
-            "--namespace",
-            "-n",
-            help="Its namespace; by default the configured one, or the context's.",
-            show_default=False,
+            "--namespace", "-n", help="Its namespace; by default the configured one, or the context's."
         ),
     ] = "",
     context: Context = "",
@@ -70,7 +62,6 @@ def follow(
             "--profile",
             envvar="EBBTIDE_PROFILE",
             help="The cluster's profile, for the link to the logs of failed pods: a file, or the JSON.",
-            show_default=False,
         ),
     ] = "",
 ) -> None:
@@ -78,8 +69,6 @@ def follow(
 
     Ctrl-C leaves it running. Exit status: 0 if it completed, 1 if it failed.
     """
-    from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
-
     _check(name, namespace)
     api = Api.of_user(context)
     namespace = namespace_of(api, namespace)
@@ -89,8 +78,6 @@ def follow(
 
 
 def _check(name: str, namespace: str) -> None:
-    from ebbtide.work.arguments import is_label, is_subdomain  # noqa: PLC0415
-    from ebbtide.work.errors import Problems  # noqa: PLC0415
 
     problems = Problems()
     problems.check(is_subdomain(name), f"{name!r} is not a valid Job name.")
@@ -128,8 +115,7 @@ def submit(
         KubeconfigError: there is no usable kubeconfig.
         MissingClientError: the Kubernetes client is not installed.
     """
-    from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
-    from ebbtide.work import submission  # noqa: PLC0415
+    from ebbtide.work import submission
 
     api = Api.of_user(context)
     metadata = {"namespace": api.namespace, **manifest["metadata"]}
@@ -166,7 +152,7 @@ def _interruptible(name: str, namespace: str, *, logs: bool) -> Generator[None]:
 
 
 def _follow(
-    api: "Api",
+    api: Api,
     name: str,
     namespace: str,
     profile: "Profile | None",
@@ -175,11 +161,11 @@ def _follow(
     logs: bool,
     uid: str = "",
 ) -> None:
-    from ebbtide.cli.follow_progress import EndedPods, MissingModules, ProgressLines, narration  # noqa: PLC0415
-    from ebbtide.work import submission  # noqa: PLC0415
-    from ebbtide.work.logs import LogStream  # noqa: PLC0415
-    from ebbtide.work.progress import Phase, end_document, end_message  # noqa: PLC0415
-    from ebbtide.work.runs.listing import PodHistory  # noqa: PLC0415
+    from ebbtide.cli.follow_progress import EndedPods, MissingModules, ProgressLines, narration
+    from ebbtide.work import submission
+    from ebbtide.work.logs import LogStream
+    from ebbtide.work.progress import Phase, end_document, end_message
+    from ebbtide.work.runs.listing import PodHistory
 
     is_document = format_ is PreviewFormat.JSON
     output = console(sys.stderr if is_document else sys.stdout)
@@ -223,28 +209,11 @@ def _follow(
         raise SystemExit(ExitStatus.FOUND)
 
 
-def available_profile(source: str, namespace: str, context: str) -> "Profile | None":
-    """Return the profile of a source, or without a source that of a namespace; None if that has none.
-
-    Raises:
-        ProfileError: the source has no usable profile.
-    """
-    from ebbtide.placement import Profile, ProfileError  # noqa: PLC0415
-
-    if source:
-        return Profile.load(source)
-    try:
-        return Profile.load(namespace=namespace, context=context)
-    except ProfileError:
-        return None
-
-
 def _row(
-    api: "Api", name: str, namespace: str, profile: "Profile | None", history: "PodHistory"
+    api: Api, name: str, namespace: str, profile: "Profile | None", history: "PodHistory"
 ) -> "ListedWorkload | None":
     """Return a workload that has ended as in the list; None if it cannot be read."""
-    from ebbtide.work.errors import ClusterError  # noqa: PLC0415
-    from ebbtide.work.runs.listing import read_workload  # noqa: PLC0415
+    from ebbtide.work.runs.listing import read_workload
 
     try:
         return read_workload(api, name, namespace, clock.now(), profile, history.deleted())

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from ebbtide.cli.adopt import show
 from ebbtide.cli.consoles import console, say
 from ebbtide.cli.options import ClusterContext, Documents, ExistingCluster, PoolsOnly, ResourceGroup
+from ebbtide.errors import EbbtideError
+from ebbtide.text import and_list, requirements
 from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
 if TYPE_CHECKING:
@@ -26,30 +29,22 @@ def init(  # noqa: PLR0913 - an option for each answer
         Path, typer.Argument(metavar="DIR", help="Directory of the project.", show_default=False)
     ] = Path(),
     *,
-    cloud: Annotated[CloudKind | None, typer.Option(help="Cloud.", show_default=False)] = None,
-    project: Annotated[str, typer.Option(help="Google Cloud project.", show_default=False)] = "",
-    subscription: Annotated[str, typer.Option(help="Azure subscription.", show_default=False)] = "",
+    cloud: Annotated[CloudKind | None, typer.Option(help="Cloud.")] = None,
+    project: Annotated[str, typer.Option(help="Google Cloud project.")] = "",
+    subscription: Annotated[str, typer.Option(help="Azure subscription.")] = "",
     machines: Annotated[
         str,
         typer.Option(
-            metavar="LIST",
-            help="Machine types or accelerators, such as `n2-standard-8,t4` or `2 x l4`.",
-            show_default=False,
+            metavar="LIST", help="Machine types or accelerators, such as `n2-standard-8,t4` or `2 x l4`."
         ),
     ] = "",
     location: Annotated[
         str,
-        typer.Option(
-            help="Zone or region; by default one that offers the machines, or that of --cluster.",
-            show_default=False,
-        ),
+        typer.Option(help="Zone or region; by default one that offers the machines, or that of --cluster."),
     ] = "",
     owner: Annotated[
         str,
-        typer.Option(
-            help="Label for the bill; by default your login name, or that of an existing cluster.",
-            show_default=False,
-        ),
+        typer.Option(help="Label for the bill; by default your login name, or that of an existing cluster."),
     ] = "",
     from_cluster: Annotated[
         bool,
@@ -68,15 +63,12 @@ def init(  # noqa: PLR0913 - an option for each answer
         typer.Option(
             metavar="URL",
             help="Backend of the state, such as gs://BUCKET; by default that of `pulumi login`.",
-            show_default=False,
         ),
     ] = "",
     secrets_provider: Annotated[
         str,
         typer.Option(
-            metavar="URL",
-            help="Key for the state's secrets, such as gcpkms://…; by default a passphrase.",
-            show_default=False,
+            metavar="URL", help="Key for the state's secrets, such as gcpkms://…; by default a passphrase."
         ),
     ] = "",
 ) -> None:
@@ -90,7 +82,7 @@ def init(  # noqa: PLR0913 - an option for each answer
     --project or --subscription and --cluster, or from files with --from. Nothing in the cloud is changed.
     """
     if from_cluster or cluster or context or from_ or resource_group or pools_only:
-        from ebbtide.operations.adopting.adopt import Request  # noqa: PLC0415 - loads Pulumi
+        from ebbtide.operations.adopting.adopt import Request  # loads Pulumi
 
         request = Request(
             stack="",
@@ -108,7 +100,7 @@ def init(  # noqa: PLR0913 - an option for each answer
         given = {"--cloud": cloud, "--machines": machines}
         _write_adopted(directory, request, [it for it in given if given[it]], backend, secrets_provider)
         return
-    from ebbtide.operations.init import (  # noqa: PLC0415
+    from ebbtide.operations.init import (
         STACK,
         Answers,
         check,
@@ -117,7 +109,7 @@ def init(  # noqa: PLR0913 - an option for each answer
         project_name,
         write_project,
     )
-    from ebbtide.operations.init import location as default_location  # noqa: PLC0415
+    from ebbtide.operations.init import location as default_location
 
     kind, account, offers = _answers(cloud, project, subscription, machines)
     answers = Answers(
@@ -144,8 +136,7 @@ def _write_adopted(
     directory: Path, request: "Request", superfluous: list[str], backend: str, secrets_provider: str
 ) -> None:
     """Write the project of an existing cluster."""
-    from ebbtide.cli.adopt import show  # noqa: PLC0415
-    from ebbtide.operations.init import STACK, adopted_project, write_project  # noqa: PLC0415
+    from ebbtide.operations.init import STACK, adopted_project, write_project
 
     files, adopted = adopted_project(
         directory,
@@ -168,8 +159,7 @@ def _answers(
     Raises:
         InitError: an option is wrong, or missing without a terminal; the message has all of them.
     """
-    from ebbtide.operations.init import InitError, machines_of  # noqa: PLC0415
-    from ebbtide.text import and_list  # noqa: PLC0415
+    from ebbtide.operations.init import InitError, machines_of
 
     if project and subscription:
         raise InitError("--project is of Google Cloud and --subscription is of Azure: write one of them.")
@@ -211,8 +201,6 @@ def _cloud(answer: str) -> CloudKind:
 
 def _asked(question: str, parse: Callable[[str], _T]) -> _T:
     """Ask until an answer is valid."""
-    from ebbtide.errors import EbbtideError  # noqa: PLC0415
-
     while True:
         answer = str(typer.prompt(question)).strip()
         try:
@@ -234,8 +222,7 @@ def _described(offer: "MachineOffer") -> str:
 
 def _show_next(directory: Path, secrets_provider: str, last: str, *, has_wheel: bool) -> None:
     """Print the next commands, of which the last is of Ebbtide."""
-    from ebbtide.operations.init import STACK  # noqa: PLC0415
-    from ebbtide.text import requirements  # noqa: PLC0415
+    from ebbtide.operations.init import STACK
 
     inside = [] if directory.resolve() == Path.cwd() else [shlex.join(["cd", str(directory)])]
     provider = ["--secrets-provider", secrets_provider] if secrets_provider else []

@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_origin
 import typer
 
 from ebbtide.cli import follow as follow_command
+from ebbtide.cli.config import complete
 from ebbtide.cli.consoles import write
-from ebbtide.cli.follow import Context, Format
-from ebbtide.cli.options import PreviewFormat
+from ebbtide.cli.options import Context, Format, PreviewFormat
+from ebbtide.cli.replay import show_when
+from ebbtide.work.errors import Problems, WorkloadError
 from ebbtide.work.tasks import Task
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ebbtide.placement import Profile
-    from ebbtide.work.errors import Problems
 
 _PROFILE: Final = "EBBTIDE_PROFILE"
 
@@ -32,13 +35,11 @@ ProfileSource = Annotated[
         "--profile",
         envvar=_PROFILE,
         help="The cluster's profile: a file, or the JSON; by default the namespace's own.",
-        show_default=False,
     ),
 ]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The Job's name.")]
 CommandWords = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[-- COMMAND]", help="The command; by default the image's.", show_default=False),
+    list[str] | None, typer.Argument(metavar="[-- COMMAND]", help="The command; by default the image's.")
 ]
 
 
@@ -56,7 +57,7 @@ def _queues(context: typer.Context) -> list[str]:
 
 def _completed(context: typer.Context) -> "list[Profile]":
     """Return the profile of an unfinished command line; empty without a readable one."""
-    from ebbtide.placement import Profile, ProfileError  # noqa: PLC0415
+    from ebbtide.placement import Profile, ProfileError
 
     source = context.params.get("profile") or os.environ.get(_PROFILE)
     try:
@@ -145,7 +146,7 @@ def job(
     Job at once. With --nodes, a headless Service comes with the Job. With --submit, exit status 1 says that
     the Job failed.
     """
-    from ebbtide.work import jobs  # noqa: PLC0415
+    from ebbtide.work import jobs
 
     cluster = with_defaults(options)
     with fields_of(name, command, options) as fields:
@@ -161,11 +162,9 @@ _PAIRS: Final = {"env": "env", "secret_env": "secret-env", "secret_volumes": "se
 
 
 @contextmanager
-def fields_of(name: str, command: list[str] | None, options: dict[str, Any]) -> "Generator[dict[str, Any]]":
+def fields_of(name: str, command: list[str] | None, options: dict[str, Any]) -> Generator[dict[str, Any]]:
     """Yield the given options that are fields of a task; their problems are raised with those of the block,
     which builds the task."""
-    from ebbtide.work.errors import Problems  # noqa: PLC0415
-
     problems = Problems()
     given = {"name": name, "command": command, **options}
     fields = {key: value for key, value in given.items() if key not in _NOT_FIELDS and value is not None}
@@ -179,7 +178,7 @@ def fields_of(name: str, command: list[str] | None, options: dict[str, Any]) -> 
     problems.end()
 
 
-def _mounts_of(given: Iterable[str], problems: "Problems") -> dict[str, str]:
+def _mounts_of(given: Iterable[str], problems: Problems) -> dict[str, str]:
     """Parse `ADDRESS:PATH` of `--mount`."""
     mounts: dict[str, str] = {}
     for text in given:
@@ -196,8 +195,7 @@ def _mounts_of(given: Iterable[str], problems: "Problems") -> dict[str, str]:
 
 def with_defaults(options: dict[str, Any]) -> "Profile":
     """Complete options with the configured defaults, and the default image; return the profile."""
-    from ebbtide.cli.config import complete  # noqa: PLC0415
-    from ebbtide.placement import Profile  # noqa: PLC0415
+    from ebbtide.placement import Profile
 
     complete(options)
     cluster = Profile.load(
@@ -210,7 +208,7 @@ def with_defaults(options: dict[str, Any]) -> "Profile":
     return cluster
 
 
-def pairs_of(option: str, given: Iterable[str], problems: "Problems") -> dict[str, str]:
+def pairs_of(option: str, given: Iterable[str], problems: Problems) -> dict[str, str]:
     """Parse `NAME=VALUE` of a repeatable option."""
     pairs: dict[str, str] = {}
     for text in given:
@@ -226,11 +224,7 @@ def pairs_of(option: str, given: Iterable[str], problems: "Problems") -> dict[st
 
 def give(manifests: Sequence[dict[str, Any]], profile: "Profile", options: dict[str, Any]) -> None:
     """Create a Job and its dependent objects on the cluster, print them, or tell when it would start."""
-    from ebbtide.work.errors import WorkloadError  # noqa: PLC0415
-
     if options["when"]:
-        from ebbtide.cli.when import show_when  # noqa: PLC0415
-
         show_when(manifests[0], profile, options["context"], options["format_"])
         return
     if options["submit"]:
@@ -244,6 +238,6 @@ def give(manifests: Sequence[dict[str, Any]], profile: "Profile", options: dict[
         document = {"apiVersion": "v1", "kind": "List", "items": manifests}
         write(json.dumps(document, indent=2) + "\n", None)
         return
-    import yaml  # noqa: PLC0415
+    import yaml
 
     write(yaml.safe_dump_all(manifests, sort_keys=False), None)

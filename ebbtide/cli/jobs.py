@@ -1,4 +1,4 @@
-"""The commands for existing workloads: `jobs`, `cancel` and `rerun`. Dependencies are imported on
+"""The commands for existing workloads: `jobs`, `cancel`, `rerun` and `why`. Dependencies are imported on
 execution."""
 
 import json
@@ -10,12 +10,24 @@ import typer
 
 from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import say, show, write
-from ebbtide.cli.follow import Context, Format, available_profile
-from ebbtide.cli.options import PreviewFormat
+from ebbtide.cli.options import (
+    AllNamespaces,
+    Context,
+    Format,
+    Namespace,
+    OptionalProfile,
+    PreviewFormat,
+    Watch,
+    available_profile,
+    check_namespaces,
+)
+from ebbtide.cli.replay import starts_of
 from ebbtide.cli.status import WatchError
+from ebbtide.clients.kubernetes import Api
 from ebbtide.text import several
-from ebbtide.values import durations
+from ebbtide.values import clock, durations
 from ebbtide.values.given_command import given_command
+from ebbtide.work.errors import ClusterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,44 +35,11 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from ebbtide.operations.traces.when import Estimate
+    from ebbtide.work.evidence import Evidence
     from ebbtide.work.runs.listing import ListedWorkload
 
 _SHOWN: Final = 20
 """Maximum number of waiting workloads, and of others, in the table without --all."""
-
-Namespace = Annotated[
-    str,
-    typer.Option(
-        "--namespace",
-        "-n",
-        help="The namespace; by default the configured one, or the context's.",
-        show_default=False,
-    ),
-]
-Profile = Annotated[
-    str,
-    typer.Option(
-        "--profile",
-        envvar="EBBTIDE_PROFILE",
-        help="The cluster's profile: a file, or the JSON.",
-        show_default=False,
-    ),
-]
-AllNamespaces = Annotated[
-    bool, typer.Option("--all-namespaces", "-A", help="Include workloads of all namespaces.")
-]
-
-
-def check_namespaces(namespace: str, *, all_namespaces: bool) -> None:
-    """Check the options for namespaces, which exclude each other.
-
-    Raises:
-        WorkloadError: both are given.
-    """
-    from ebbtide.work.errors import WorkloadError  # noqa: PLC0415
-
-    if namespace and all_namespaces:
-        raise WorkloadError("--namespace and --all-namespaces exclude each other: write one of them.")
 
 
 def jobs(
@@ -68,9 +47,7 @@ def jobs(
     ended: Annotated[
         bool, typer.Option("--all", "-a", help="Every one of many workloads, and those that have ended.")
     ] = False,
-    watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Refresh every 5 seconds until Ctrl-C.")
-    ] = False,
+    watch: Watch = False,
     when: Annotated[
         bool, typer.Option("--when", help="Estimate when waiting ones start, from a replay of the queues.")
     ] = False,
@@ -78,7 +55,7 @@ def jobs(
     all_namespaces: AllNamespaces = False,
     context: Context = "",
     format_: Format = PreviewFormat.TEXT,
-    profile: Profile = "",
+    profile: OptionalProfile = "",
 ) -> None:
     """List workloads: Jobs, sweeps, TrainJobs, experiments, runs.
 
@@ -86,10 +63,7 @@ def jobs(
     (TRIES), pods lost to disruptions (LOST), running time, cost until now at the profile's list prices, and
     user. `+` after a cost means that pods are gone whose part is unknown.
     """
-    from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
-    from ebbtide.values import clock  # noqa: PLC0415
-    from ebbtide.work.errors import ClusterError  # noqa: PLC0415
-    from ebbtide.work.runs import listing  # noqa: PLC0415
+    from ebbtide.work.runs import listing
 
     if watch and (when or format_ is PreviewFormat.JSON):
         raise WatchError(
@@ -106,8 +80,6 @@ def jobs(
 
     starts: Mapping[tuple[str, str], Estimate] = {}
     if when:
-        from ebbtide.cli.when import starts_of  # noqa: PLC0415
-
         starts = starts_of(api, place, cluster)
     if format_ is PreviewFormat.JSON:
         rows = [_document(row, clock.now(), starts) for row in read()]
@@ -132,10 +104,10 @@ def _table(
     ended: bool,
 ) -> "RenderableType":
     """Return the list for a terminal of 80 columns; a reason stands in a line of its own."""
-    from rich.console import Group  # noqa: PLC0415
-    from rich.padding import Padding  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
 
     where = f"in namespace {namespace}" if namespace else "in all namespaces"
     if not rows:
@@ -183,7 +155,7 @@ def _waits(row: "ListedWorkload") -> bool:
 
 
 def _state(row: "ListedWorkload") -> str:
-    from ebbtide.work.progress import Phase  # noqa: PLC0415
+    from ebbtide.work.progress import Phase
 
     current = row.progress
     counts = f" {current.done}/{current.points}" if current.points > 1 else ""
@@ -245,8 +217,7 @@ def cancel(
 
     It does not ask. Checkpoints and outputs on volumes and in buckets stay.
     """
-    from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
-    from ebbtide.work.runs import existing  # noqa: PLC0415
+    from ebbtide.work.runs import existing
 
     api = Api.of_user(context)
     say(existing.cancel(api, name, namespace_of(api, namespace)))
@@ -256,14 +227,10 @@ def rerun(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the earlier workload.")],
     words: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[-- ARGUMENTS]", help="Other arguments; by default the same.", show_default=False
-        ),
+        typer.Argument(metavar="[-- ARGUMENTS]", help="Other arguments; by default the same."),
     ] = None,
     *,
-    new_name: Annotated[
-        str, typer.Option("--name", help="Its name; by default the next free number.", show_default=False)
-    ] = "",
+    new_name: Annotated[str, typer.Option("--name", help="Its name; by default the next free number.")] = "",
     namespace: Namespace = "",
     context: Context = "",
 ) -> None:
@@ -273,11 +240,61 @@ def rerun(
     of the earlier one. Arguments after `--` replace those of the container, or its command if it has no
     arguments.
     """
-    from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
-    from ebbtide.work.runs import existing  # noqa: PLC0415
+    from ebbtide.work.runs import existing
 
     api = Api.of_user(context)
     created = existing.rerun(api, name, namespace_of(api, namespace), words or (), new_name)
     metadata = created["metadata"]
     follow = given_command().on_job("follow", metadata["name"], metadata["namespace"])
     say(f"{created['kind']} {metadata['name']} is created, from {name}. Follow it: {follow}")
+
+
+def why(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="Name of a Job, a TrainJob, an experiment, a pipeline run, a pod or a Kueue Workload.",
+        ),
+    ],
+    *,
+    namespace: Namespace = "",
+    context: Context = "",
+    format_: Format = PreviewFormat.TEXT,
+    profile: OptionalProfile = "",
+) -> None:
+    """Say why a workload is waiting, and who can change it.
+
+    One sentence from Kueue's objects, the pods and their events. What the user may not read, such as
+    workloads of other teams, is not in it.
+    """
+    from ebbtide.work.evidence import VERSION, read_evidence
+    from ebbtide.work.progress import cause_of
+
+    api = Api.of_user(context)
+    place = namespace_of(api, namespace)
+    cluster = available_profile(profile, place, context)  # most causes are known without it
+    evidence = read_evidence(api, name, place, clock.now(), cluster)
+    cause = cause_of(evidence)
+    if format_ is PreviewFormat.JSON:
+        document = {
+            "version": VERSION,
+            "kind": evidence.kind,
+            "namespace": evidence.namespace,
+            "name": evidence.name,
+            "cause": cause.document() if cause else None,
+        }
+        write(json.dumps(document, indent=2) + "\n", None)
+        return
+    subject = f"{evidence.kind[0].upper()}{evidence.kind[1:]} {evidence.name}"
+    say(f"{subject} waits: {cause}" if cause else f"{subject} does not wait{_phase(evidence)}.")
+
+
+def _phase(evidence: "Evidence") -> str:
+    """Return the clause about the phase of a workload that does not wait; empty if it has none."""
+    from ebbtide.clients.kubernetes.objects import phase_of
+    from ebbtide.work.progress import progress
+
+    if evidence.job:
+        return f": it is {progress(evidence).phase}"
+    return f": it is {phase_of(evidence.pods[0]).lower()}" if evidence.pods else ""

@@ -7,13 +7,15 @@ import typer
 
 from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import ExitStatus, console, say
-from ebbtide.cli.follow import Context, available_profile
 from ebbtide.cli.job import ProfileSource
+from ebbtide.cli.options import Context, Namespace, available_profile
+from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.values import clock
+from ebbtide.work.errors import ClusterError, WorkloadError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ebbtide.clients.kubernetes import Api
     from ebbtide.clients.kubernetes.objects import Object
     from ebbtide.placement import Profile
     from ebbtide.work.evidence import Evidence
@@ -32,29 +34,14 @@ def logs(  # noqa: PLR0913 - one parameter an option
         bool, typer.Option("--follow", "-f", help="Continue until its end, with later attempts.")
     ] = False,
     index: Annotated[
-        int | None,
-        typer.Option(min=0, help="Only one index of a sweep, or one of several nodes.", show_default=False),
+        int | None, typer.Option(min=0, help="Only one index of a sweep, or one of several nodes.")
     ] = None,
-    namespace: Annotated[
-        str,
-        typer.Option(
-            "--namespace",
-            "-n",
-            help="The namespace; by default the configured one, or the context's.",
-            show_default=False,
-        ),
-    ] = "",
+    namespace: Namespace = "",
     context: Context = "",
-    pod: Annotated[str, typer.Option(help="A link, of one pod.", show_default=False)] = "",
-    job: Annotated[
-        str, typer.Option(help="A link, of every pod of a Job or a sweep.", show_default=False)
-    ] = "",
-    label: Annotated[
-        str, typer.Option(metavar="KEY=VALUE", help="A link, of every pod with a label.", show_default=False)
-    ] = "",
-    workspace: Annotated[
-        str, typer.Option(help="On AKS: resource id of the Log Analytics workspace.", show_default=False)
-    ] = "",
+    pod: Annotated[str, typer.Option(help="A link, of one pod.")] = "",
+    job: Annotated[str, typer.Option(help="A link, of every pod of a Job or a sweep.")] = "",
+    label: Annotated[str, typer.Option(metavar="KEY=VALUE", help="A link, of every pod with a label.")] = "",
+    workspace: Annotated[str, typer.Option(help="On AKS: resource id of the Log Analytics workspace.")] = "",
     profile: ProfileSource = "",
 ) -> None:
     """Print a workload's logs, or a link to those of deleted pods.
@@ -63,10 +50,8 @@ def logs(  # noqa: PLR0913 - one parameter an option
     trial. The cloud's log store keeps the logs of deleted pods: --pod, --job or --label instead of NAME
     prints a link to it, and the query. Exit status 1: a log could not be read.
     """
-    from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
-    from ebbtide.placement import Profile  # noqa: PLC0415
-    from ebbtide.work.errors import WorkloadError  # noqa: PLC0415
-    from ebbtide.work.kinds import NoWorkloadError, kind_of  # noqa: PLC0415
+    from ebbtide.placement import Profile
+    from ebbtide.work.kinds import NoWorkloadError, kind_of
 
     links = {key: value for key, value in zip(_LINKS, (pod, job, label), strict=True) if value}
     if not name:
@@ -103,17 +88,15 @@ def logs(  # noqa: PLR0913 - one parameter an option
 
 
 def _links(profile: "Profile", namespace: str, workspace: str, pods: "Mapping[str, str]") -> str:
-    from ebbtide.work.logs import log_link, log_query  # noqa: PLC0415
+    from ebbtide.work.logs import log_link, log_query
 
     link = log_link(profile, namespace=namespace, workspace=workspace, **pods)
     return "\n\n".join(filter(None, (link, log_query(profile, namespace=namespace, **pods))))
 
 
-def _snapshot(api: "Api", name: str, namespace: str, kind: "Kind") -> "Evidence":
-    from ebbtide.clients.kubernetes import ApiError  # noqa: PLC0415
-    from ebbtide.work.errors import ClusterError  # noqa: PLC0415
-    from ebbtide.work.kinds import lost  # noqa: PLC0415
-    from ebbtide.work.submission import take_snapshot  # noqa: PLC0415
+def _snapshot(api: Api, name: str, namespace: str, kind: "Kind") -> "Evidence":
+    from ebbtide.work.kinds import lost
+    from ebbtide.work.submission import take_snapshot
 
     try:
         return take_snapshot(api, name, namespace, kind)
@@ -122,7 +105,6 @@ def _snapshot(api: "Api", name: str, namespace: str, kind: "Kind") -> "Evidence"
 
 
 def _check_index(job: "Object", index: int | None) -> None:
-    from ebbtide.work.errors import WorkloadError  # noqa: PLC0415
 
     name, spec = job["metadata"]["name"], job["spec"]
     if index is not None and spec.get("completionMode") != "Indexed":
@@ -131,14 +113,14 @@ def _check_index(job: "Object", index: int | None) -> None:
         raise WorkloadError(f"--index is {index}, and {name} has the indexes 0 to {spec['completions'] - 1}.")
 
 
-def _print(api: "Api", snapshot: "Evidence", namespace: str, index: int | None) -> bool:
+def _print(api: Api, snapshot: "Evidence", namespace: str, index: int | None) -> bool:
     """Print the existing lines; without any pod that has started, the state on standard error.
 
     Returns:
         False if a log could not be read, as after the deletion of the pod's node.
     """
-    from ebbtide.work.logs import has_started, of_index, print_logs  # noqa: PLC0415
-    from ebbtide.work.progress import progress, progress_line  # noqa: PLC0415
+    from ebbtide.work.logs import has_started, of_index, print_logs
+    from ebbtide.work.progress import progress, progress_line
 
     pods = of_index(snapshot.pods, index)
     unread = print_logs(api, namespace, pods, say, prefixed=index is None)
@@ -150,11 +132,11 @@ def _print(api: "Api", snapshot: "Evidence", namespace: str, index: int | None) 
     return not unread
 
 
-def _follow(api: "Api", name: str, namespace: str, index: int | None, profile: "Profile | None") -> None:
+def _follow(api: Api, name: str, namespace: str, index: int | None, profile: "Profile | None") -> None:
     """Print lines until the end of the workload, and changes of its state on standard error."""
-    from ebbtide.cli.follow_progress import Changes, ProgressLines  # noqa: PLC0415
-    from ebbtide.work import submission  # noqa: PLC0415
-    from ebbtide.work.logs import LogStream, of_index  # noqa: PLC0415
+    from ebbtide.cli.follow_progress import Changes, ProgressLines
+    from ebbtide.work import submission
+    from ebbtide.work.logs import LogStream, of_index
 
     show = Changes(console(sys.stderr))
     stream = LogStream(api, namespace, say, prefixed=index is None)
@@ -174,7 +156,7 @@ def _follow(api: "Api", name: str, namespace: str, index: int | None, profile: "
 
 
 def _print_link(
-    api: "Api",
+    api: Api,
     snapshot: "Evidence",
     namespace: str,
     profile: "Profile",
@@ -183,9 +165,8 @@ def _print_link(
     is_complete: bool,
 ) -> None:
     """Print the link to the logs on standard error, if some were not read, or pods are deleted."""
-    from ebbtide.values import clock  # noqa: PLC0415
-    from ebbtide.work.progress import progress  # noqa: PLC0415
-    from ebbtide.work.runs.listing import read_workload  # noqa: PLC0415
+    from ebbtide.work.progress import progress
+    from ebbtide.work.runs.listing import read_workload
 
     name = snapshot.job["metadata"]["name"]
     deleted = read_workload(api, name, namespace, clock.now(), profile).deleted_pods

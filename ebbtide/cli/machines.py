@@ -1,13 +1,17 @@
 """The `machines` command. Its dependencies are imported on execution."""
 
+import json
 import sys
+from dataclasses import asdict
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ebbtide.cli.consoles import ExitStatus, console, say, write
-from ebbtide.cli.options import PreviewFormat
+from ebbtide.cli.options import Format, PreviewFormat
 from ebbtide.errors import EbbtideError
+from ebbtide.text import did_you_mean
 from ebbtide.values.cloud_kind import CloudKind
 
 if TYPE_CHECKING:
@@ -23,14 +27,14 @@ class MachineSearchError(EbbtideError):
 
 def _accelerators() -> list[str]:
     """Return the accelerator types of both clouds, for shell completion."""
-    from ebbtide.declaration.catalog.machine_offers import accelerator_types  # noqa: PLC0415
+    from ebbtide.declaration.catalog.machine_offers import accelerator_types
 
     return sorted({name for cloud in CloudKind for name in accelerator_types(cloud)})
 
 
 def _regions() -> list[str]:
     """Return the regions of both clouds, for shell completion."""
-    from ebbtide.declaration.catalog.locations import Locations  # noqa: PLC0415
+    from ebbtide.declaration.catalog.locations import Locations
 
     return sorted(region for cloud in CloudKind for region in Locations(cloud).regions())
 
@@ -39,27 +43,16 @@ def machines(
     *,
     gpu: Annotated[
         str,
-        typer.Option(
-            help="Accelerator type or its short name, such as t4.",
-            autocompletion=_accelerators,
-            show_default=False,
-        ),
+        typer.Option(help="Accelerator type or its short name, such as t4.", autocompletion=_accelerators),
     ] = "",
-    cloud: Annotated[
-        CloudKind | None, typer.Option(help="Cloud; by default both.", show_default=False)
-    ] = None,
+    cloud: Annotated[CloudKind | None, typer.Option(help="Cloud; by default both.")] = None,
     region: Annotated[
-        str,
-        typer.Option(
-            help="Region that offers them, with its prices.", autocompletion=_regions, show_default=False
-        ),
+        str, typer.Option(help="Region that offers them, with its prices.", autocompletion=_regions)
     ] = "",
     carbon: Annotated[
         bool, typer.Option("--carbon", help="Compare Google Cloud's regions by the carbon of their power.")
     ] = False,
-    format_: Annotated[
-        PreviewFormat, typer.Option("--format", help="Text for people, or JSON.")
-    ] = PreviewFormat.TEXT,
+    format_: Format = PreviewFormat.TEXT,
 ) -> None:
     """List machine types with accelerators, list prices and zones.
 
@@ -68,9 +61,7 @@ def machines(
     type that is cheapest on demand in each region, the cleanest grid first. Exit status 1: there is no such
     machine type.
     """
-    import json  # noqa: PLC0415
-
-    from ebbtide.declaration.catalog.machine_offers import machine_offers  # noqa: PLC0415
+    from ebbtide.declaration.catalog.machine_offers import machine_offers
 
     clouds = _clouds(gpu, cloud, region)
     if carbon:
@@ -89,16 +80,15 @@ def machines(
         raise typer.Exit(ExitStatus.FOUND)
 
 
-def _clouds(gpu: str, cloud: CloudKind | None, region: str) -> "list[CloudKind]":
+def _clouds(gpu: str, cloud: CloudKind | None, region: str) -> list[CloudKind]:
     """Return the clouds to search.
 
     Raises:
         MachineSearchError: no cloud has the region or the accelerator.
     """
-    from ebbtide.declaration.catalog.accelerators import short_for  # noqa: PLC0415
-    from ebbtide.declaration.catalog.locations import Locations  # noqa: PLC0415
-    from ebbtide.declaration.catalog.machine_offers import accelerator_types  # noqa: PLC0415
-    from ebbtide.text import did_you_mean  # noqa: PLC0415
+    from ebbtide.declaration.catalog.accelerators import short_for
+    from ebbtide.declaration.catalog.locations import Locations
+    from ebbtide.declaration.catalog.machine_offers import accelerator_types
 
     clouds = [cloud] if cloud else list(CloudKind)
     if region:
@@ -115,14 +105,14 @@ def _clouds(gpu: str, cloud: CloudKind | None, region: str) -> "list[CloudKind]"
     return clouds
 
 
-def _by_carbon(clouds: "list[CloudKind]", gpu: str, region: str) -> "list[MachineOffer]":
+def _by_carbon(clouds: list[CloudKind], gpu: str, region: str) -> "list[MachineOffer]":
     """Return the cheapest offer of each region whose carbon is known, the cleanest grid first.
 
     Raises:
         MachineSearchError: only AKS is searched.
     """
-    from ebbtide.declaration.catalog.locations import carbon  # noqa: PLC0415
-    from ebbtide.declaration.catalog.machine_offers import machine_offers  # noqa: PLC0415
+    from ebbtide.declaration.catalog.locations import carbon
+    from ebbtide.declaration.catalog.machine_offers import machine_offers
 
     if CloudKind.GKE not in clouds:
         raise MachineSearchError("Azure publishes no carbon data of its regions: omit --carbon.")
@@ -133,18 +123,17 @@ def _by_carbon(clouds: "list[CloudKind]", gpu: str, region: str) -> "list[Machin
     return [found[0] for found in offers if found]
 
 
-def _document(offer: "MachineOffer", *, carbon: bool) -> "dict[str, Any]":
-    from dataclasses import asdict  # noqa: PLC0415
+def _document(offer: "MachineOffer", *, carbon: bool) -> dict[str, Any]:
 
-    from ebbtide.declaration.catalog import locations  # noqa: PLC0415
+    from ebbtide.declaration.catalog import locations
 
     return asdict(offer) | ({"carbon": asdict(locations.carbon()[offer.region])} if carbon else {})
 
 
 def _show_carbon(offers: "list[MachineOffer]") -> None:
     """Print a row for each region."""
-    from ebbtide.analysis.preview.fitted_table import FittedTable  # noqa: PLC0415
-    from ebbtide.declaration.catalog.locations import carbon  # noqa: PLC0415
+    from ebbtide.analysis.preview.fitted_table import FittedTable
+    from ebbtide.declaration.catalog.locations import carbon
 
     unpriced = [offer.region for offer in offers if not (offer.on_demand or offer.spot)]
     shown = [offer for offer in offers if offer.region not in unpriced]
@@ -168,8 +157,6 @@ def _show_carbon(offers: "list[MachineOffer]") -> None:
 
 def _show(offers: "list[MachineOffer]") -> None:
     """Print a table for each accelerator, with its memory and zones as the title."""
-    from itertools import groupby  # noqa: PLC0415
-
     output = console(sys.stdout)
     order = sorted(offers, key=lambda offer: (offer.cloud, offer.accelerator, offer.locations))
     for (cloud, accelerator, locations), group in groupby(
@@ -189,7 +176,7 @@ def _show(offers: "list[MachineOffer]") -> None:
 
 
 def _table(offers: "list[MachineOffer]", width: int) -> "FittedTable":
-    from ebbtide.analysis.preview.fitted_table import FittedTable  # noqa: PLC0415
+    from ebbtide.analysis.preview.fitted_table import FittedTable
 
     columns = {
         "MACHINE": [offer.machine for offer in offers],
@@ -210,7 +197,7 @@ def _dollars(price: float | None) -> str:
 
 def _where(locations: tuple[str, ...]) -> str:
     """Return the zones if they are in one region, else the number of regions; empty if unknown."""
-    from ebbtide.declaration.catalog.clouds import region_of  # noqa: PLC0415
+    from ebbtide.declaration.catalog.clouds import region_of
 
     regions = {region_of(location) for location in locations}
     return ", ".join(locations) if len(regions) == 1 else f"in {len(regions)} regions" if regions else ""

@@ -1,4 +1,4 @@
-"""Options that select a stack, and the stack's files."""
+"""Options of several commands: of those with stacks, with the stack's files, and of those with workloads."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -12,9 +12,13 @@ from typer.core import TyperCommand, TyperOption
 from ebbtide.cli.consoles import ExitStatus, say
 from ebbtide.values import durations
 from ebbtide.values.given_command import GivenCommand, running
+from ebbtide.work.errors import WorkloadError
 
 if TYPE_CHECKING:
     from ebbtide.analysis.preview.stack_files import StackFiles
+    from ebbtide.operations.engine.backend import Backend
+    from ebbtide.operations.engine.stack import Stack as OpenedStack
+    from ebbtide.placement import Profile
 
 _DEFAULT: Final = "dev"
 
@@ -91,7 +95,7 @@ class PreviewFormat(StrEnum):
 
 def stack_names(context: typer.Context) -> list[str]:
     """Return the names of the stacks whose files are in the project's directory, for shell completion."""
-    from ebbtide.analysis.preview.stack_files import stack_named_by  # noqa: PLC0415
+    from ebbtide.analysis.preview.stack_files import stack_named_by
 
     files = Path(context.params.get("cwd") or Path()).glob("Pulumi.*.y*ml")
     return sorted(name for path in files if (name := stack_named_by(path)))
@@ -103,7 +107,6 @@ Stack = Annotated[
         metavar="STACK",
         help="Stack name; by default the one in the name of --config-file, or dev.",
         autocompletion=stack_names,
-        show_default=False,
     ),
 ]
 BackendStack = Annotated[
@@ -113,7 +116,6 @@ BackendStack = Annotated[
         help="Stack name, with its organization if it has one; by default the one in the name of "
         "--config-file, or dev.",
         autocompletion=stack_names,
-        show_default=False,
     ),
 ]
 """A stack in the backend, optionally with an organization."""
@@ -124,15 +126,11 @@ SelectedStack = Annotated[
         help="Stack name, with its organization if it has one; by default the one in the name of "
         "--config-file, or the one that `pulumi stack select` selected.",
         autocompletion=stack_names,
-        show_default=False,
     ),
 ]
 """A stack in the backend, whose default is Pulumi's."""
 ConfigFile = Annotated[
-    Path | None,
-    typer.Option(
-        help="File of the stack; by default Pulumi.STACK.yaml beside Pulumi.yaml.", show_default=False
-    ),
+    Path | None, typer.Option(help="File of the stack; by default Pulumi.STACK.yaml beside Pulumi.yaml.")
 ]
 Documents = Annotated[
     list[Path] | None,
@@ -141,15 +139,11 @@ Documents = Annotated[
         metavar="FILE",
         help="A document about the cluster, as gcloud, az, Terraform or Pulumi writes it, or Kueue's "
         "objects from kubectl; several times for several files. No cloud is read.",
-        show_default=False,
     ),
 ]
 """Documents about an existing cluster."""
 ExistingCluster = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="The cluster; by default the only one in the files.", show_default=False
-    ),
+    str | None, typer.Option(metavar="NAME", help="The cluster; by default the only one in the files.")
 ]
 ClusterContext = Annotated[
     str | None,
@@ -157,20 +151,57 @@ ClusterContext = Annotated[
         "--context",
         metavar="NAME",
         help="Your kubeconfig's context for the cluster: Kueue's objects and the DaemonSets are read there.",
-        show_default=False,
     ),
 ]
 ResourceGroup = Annotated[
-    str | None,
-    typer.Option(help="Resource group of the cluster, if several have its name.", show_default=False),
+    str | None, typer.Option(help="Resource group of the cluster, if several have its name.")
 ]
 PoolsOnly = Annotated[
     bool, typer.Option("--pools-only", help="Declare the pools alone; the cluster stays with its owner.")
 ]
-Out = Annotated[
-    Path | None, typer.Option(help="File to write to instead of standard output.", show_default=False)
-]
+Out = Annotated[Path | None, typer.Option(help="File to write to instead of standard output.")]
 Cwd = Annotated[Path, typer.Option(help="Directory of the project, or one below it.")]
+Format = Annotated[PreviewFormat, typer.Option("--format", help="Text for people, or JSON.")]
+Context = Annotated[str, typer.Option(help="The kubeconfig's context; by default the current one.")]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Refresh every 5 seconds until Ctrl-C.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")]
+Namespace = Annotated[
+    str,
+    typer.Option("--namespace", "-n", help="The namespace; by default the configured one, or the context's."),
+]
+OptionalProfile = Annotated[
+    str,
+    typer.Option("--profile", envvar="EBBTIDE_PROFILE", help="The cluster's profile: a file, or the JSON."),
+]
+AllNamespaces = Annotated[
+    bool, typer.Option("--all-namespaces", "-A", help="Include workloads of all namespaces.")
+]
+
+
+def check_namespaces(namespace: str, *, all_namespaces: bool) -> None:
+    """Check the options for namespaces, which exclude each other.
+
+    Raises:
+        WorkloadError: both are given.
+    """
+    if namespace and all_namespaces:
+        raise WorkloadError("--namespace and --all-namespaces exclude each other: write one of them.")
+
+
+def available_profile(source: str, namespace: str, context: str) -> "Profile | None":
+    """Return the profile of a source, or without a source that of a namespace; None if that has none.
+
+    Raises:
+        ProfileError: the source has no usable profile.
+    """
+    from ebbtide.placement import Profile, ProfileError
+
+    if source:
+        return Profile.load(source)
+    try:
+        return Profile.load(namespace=namespace, context=context)
+    except ProfileError:
+        return None
 
 
 def duration(written: str) -> timedelta:
@@ -190,7 +221,7 @@ def duration(written: str) -> timedelta:
 
 def stack_name(stack: str | None, config_file: Path | None) -> str:
     """Return the given name, by default the one in the file's name, or else dev."""
-    from ebbtide.analysis.preview.stack_files import stack_named_by  # noqa: PLC0415
+    from ebbtide.analysis.preview.stack_files import stack_named_by
 
     return stack or (stack_named_by(config_file) if config_file else None) or _DEFAULT
 
@@ -201,6 +232,20 @@ def stack_files(stack: str | None, config_file: Path | None, cwd: Path) -> "Stac
     Raises:
         StackFileError: a file is missing, malformed or has the wrong structure.
     """
-    from ebbtide.analysis.preview.stack_files import read_stack  # noqa: PLC0415
+    from ebbtide.analysis.preview.stack_files import read_stack
 
     return read_stack(cwd, stack_name(stack, config_file), config_file=config_file)
+
+
+def opened_stack(name: str, config_file: Path | None, cwd: Path) -> "tuple[StackFiles, Backend, OpenedStack]":
+    """Open a stack, whose name may have an organization, in its backend, with the project's files for it.
+
+    Raises:
+        StackFileError: a file is missing, malformed or has the wrong structure.
+        OperationError: `pulumi` cannot be used, the backend is unreachable, or the stack does not exist.
+    """
+    from ebbtide.operations.engine.backend import Backend  # loads Pulumi
+
+    files = stack_files(name.rpartition("/")[2], config_file, cwd)
+    backend = Backend(files.root)
+    return files, backend, backend.opened(name, config_file)

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ import typer
 from ebbtide.cli.consoles import console, write
 from ebbtide.cli.options import ConfigFile, Cwd, Out, Stack, stack_files
 from ebbtide.errors import EbbtideError
+from ebbtide.text import did_you_mean
 from ebbtide.values.cloud_kind import CloudKind
 
 if TYPE_CHECKING:
@@ -34,8 +36,7 @@ def prices_refresh(
         CloudKind | None, typer.Option(help="A cloud's whole price table, instead of a stack's prices.")
     ] = None,
     region: Annotated[
-        list[str] | None,
-        typer.Option(help="A region, of the price table or not; may be repeated.", show_default=False),
+        list[str] | None, typer.Option(help="A region, of the price table or not; may be repeated.")
     ] = None,
     out: Out = None,
     config_file: ConfigFile = None,
@@ -48,8 +49,8 @@ def prices_refresh(
     file is written to standard output or --out, a table of what changed to standard error. Prices of the
     stack's own file that come from no list stay.
     """
-    from ebbtide.clients.clouds.connect import merged, price_source, refresh  # noqa: PLC0415
-    from ebbtide.declaration.catalog.prices import price_file  # noqa: PLC0415
+    from ebbtide.clients.clouds.connect import merged, price_source, refresh
+    from ebbtide.declaration.catalog.prices import price_file
 
     is_table = bool(cloud or region)
     if is_table and (stack or config_file):
@@ -82,10 +83,10 @@ def _advice(out: Path, files: "StackFiles | None") -> str:
 
 def _stack_keys(files: "StackFiles") -> "set[PriceKey]":
     """Return the keys of the prices in a stack's cost."""
-    from ebbtide.analysis.charges import charges  # noqa: PLC0415
-    from ebbtide.analysis.preview.stack_files import record_stack  # noqa: PLC0415 - loads Pulumi
-    from ebbtide.analysis.reading.pools import read_clusters, read_pools  # noqa: PLC0415
-    from ebbtide.declaration.catalog.prices import price_lookups  # noqa: PLC0415
+    from ebbtide.analysis.charges import charges
+    from ebbtide.analysis.preview.stack_files import record_stack  # loads Pulumi
+    from ebbtide.analysis.reading.pools import read_clusters, read_pools
+    from ebbtide.declaration.catalog.prices import price_lookups
 
     recording = record_stack(files)
     with price_lookups() as keys:
@@ -95,9 +96,8 @@ def _stack_keys(files: "StackFiles") -> "set[PriceKey]":
 
 def _table_keys(cloud: CloudKind | None, regions: list[str]) -> "set[PriceKey]":
     """Return the keys of the table's prices in regions, by default all regions of a cloud."""
-    from ebbtide.declaration.catalog.locations import Locations  # noqa: PLC0415
-    from ebbtide.declaration.catalog.prices import regional_items, regions_with_prices  # noqa: PLC0415
-    from ebbtide.text import did_you_mean  # noqa: PLC0415
+    from ebbtide.declaration.catalog.locations import Locations
+    from ebbtide.declaration.catalog.prices import regional_items, regions_with_prices
 
     known = {name: kind for kind in CloudKind for name in Locations(kind).regions()}
     faults = [
@@ -116,8 +116,6 @@ def _table_keys(cloud: CloudKind | None, regions: list[str]) -> "set[PriceKey]":
 
 def _show(refreshed: "Iterable[Refreshed]") -> None:
     """Print the prices by cloud and region: old, new and unchanged ones."""
-    from itertools import groupby  # noqa: PLC0415
-
     output = console(sys.stderr)
     for (cloud, region), group in groupby(refreshed, key=lambda change: change.key[:2]):
         changes = list(group)
@@ -142,9 +140,9 @@ def _show(refreshed: "Iterable[Refreshed]") -> None:
             output.print()
 
 
-def _table(*headings: str, rows: "Iterable[tuple[str, ...]]") -> "Table":
+def _table(*headings: str, rows: Iterable[tuple[str, ...]]) -> "Table":
     """Return a table of items, with right-aligned numbers."""
-    from rich.table import Table  # noqa: PLC0415
+    from rich.table import Table
 
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("ITEM", overflow="fold")

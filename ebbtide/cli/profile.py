@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from ebbtide.cli.consoles import write
+from ebbtide.cli.error_output import is_installed
 from ebbtide.cli.options import ConfigFile, Cwd, Out, PreviewFormat, Stack, stack_files
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ def _is_own_program(files: "StackFiles") -> bool:
 
 def _derived(files: "StackFiles") -> "Profile":
     """Derive the profile from the declaration in the stack's file, without Pulumi."""
-    from ebbtide.declaration.model.declare import declare  # noqa: PLC0415
-    from ebbtide.placement.derive import profile as derived  # noqa: PLC0415
+    from ebbtide.declaration.model.declare import declare
+    from ebbtide.placement.derive import profile as derived
 
     return derived(declare(files.declaration(), default_name=files.cluster_name))
 
@@ -58,9 +59,8 @@ def _exported(files: "StackFiles") -> "Profile":
     Raises:
         ModuleNotFoundError: Pulumi is not installed, and the stack's file has no complete declaration.
     """
-    from ebbtide.analysis.preview.stack_files import StackFileError  # noqa: PLC0415
-    from ebbtide.cli.error_output import is_installed  # noqa: PLC0415
-    from ebbtide.declaration.model.faults import DeclarationError  # noqa: PLC0415
+    from ebbtide.analysis.preview.stack_files import StackFileError
+    from ebbtide.declaration.model.faults import DeclarationError
 
     try:
         return _recorded(files)
@@ -79,12 +79,8 @@ def _recorded(files: "StackFiles") -> "Profile":
     Raises:
         ProfileError: it exports no profile, or one that depends on a cloud's answer.
     """
-    from ebbtide.placement.profile import Profile  # noqa: PLC0415
-    from ebbtide.placement.profile_sources import (  # noqa: PLC0415
-        OUTPUT,
-        ProfileError,
-        is_profile_text,
-    )
+    from ebbtide.placement.profile import Profile
+    from ebbtide.placement.profile_sources import OUTPUT, ProfileError, is_profile_text
 
     outputs = _outputs(files)
     if OUTPUT not in outputs:
@@ -110,12 +106,12 @@ def _outputs(files: "StackFiles") -> "Mapping[str, Plain]":
     Raises:
         ProgramError: the program fails.
     """
-    from ebbtide.analysis.preview.stack_files import record_stack  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.analysis.preview.stack_files import record_stack  # loads Pulumi
 
     return record_stack(files).outputs
 
 
 def _is_plain(value: "Plain") -> bool:
-    from ebbtide.analysis.recording.values import UNKNOWN, Secret, leaves  # noqa: PLC0415
+    from ebbtide.analysis.recording.values import UNKNOWN, Secret, leaves
 
     return not any(isinstance(leaf, Secret) or leaf is UNKNOWN for _, leaf in leaves(value))

@@ -1,14 +1,15 @@
 """The `quota` command. Its dependencies are imported on execution."""
 
+import json
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from ebbtide.cli.consoles import ExitStatus, console, say, write
-from ebbtide.cli.options import ConfigFile, Cwd, PreviewFormat, Stack, stack_files
+from ebbtide.cli.options import ConfigFile, Cwd, Format, PreviewFormat, Stack, stack_files
 from ebbtide.errors import EbbtideError
 
 if TYPE_CHECKING:
@@ -32,9 +33,7 @@ class AccountError(EbbtideError):
 def quota(
     stack: Stack = None,
     *,
-    format_: Annotated[
-        PreviewFormat, typer.Option("--format", help="Text for people, or JSON.")
-    ] = PreviewFormat.TEXT,
+    format_: Format = PreviewFormat.TEXT,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
 ) -> None:
@@ -44,11 +43,9 @@ def quota(
     with `gcloud auth application-default login` or `az login`. Exit status 1: a limit is too low, or too much
     of it is in use. The table says which limit to request.
     """
-    import json  # noqa: PLC0415
-
-    from ebbtide.analysis.preview.stack_files import record_stack  # noqa: PLC0415 - loads Pulumi
-    from ebbtide.analysis.quotas import without_quota  # noqa: PLC0415
-    from ebbtide.analysis.reading.pools import read_pools  # noqa: PLC0415
+    from ebbtide.analysis.preview.stack_files import record_stack  # loads Pulumi
+    from ebbtide.analysis.quotas import without_quota
+    from ebbtide.analysis.reading.pools import read_pools
 
     files = stack_files(stack, config_file, cwd)
     recording = record_stack(files)
@@ -71,8 +68,8 @@ def quota_checks(files: "StackFiles", recording: "Recording") -> "Checks":
         EbbtideError: the project or subscription is unknown, or the cloud rejects the request or does not
             answer.
     """
-    from ebbtide.analysis.quotas import quotas  # noqa: PLC0415
-    from ebbtide.analysis.reading.pools import read_accounts, read_pools  # noqa: PLC0415
+    from ebbtide.analysis.quotas import quotas
+    from ebbtide.analysis.reading.pools import read_accounts, read_pools
 
     needs = quotas(read_pools(recording))
     checks: Checks = {}
@@ -91,7 +88,7 @@ def show_checks(files: "StackFiles", checks: "Checks") -> None:
 
 
 def _account(cloud: "CloudKind", accounts: list[str]) -> str:
-    from ebbtide.declaration.catalog.clouds import CLOUD_SPECS  # noqa: PLC0415
+    from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 
     word = CLOUD_SPECS[cloud].account
     if len(accounts) > 1:
@@ -108,8 +105,8 @@ def _account(cloud: "CloudKind", accounts: list[str]) -> str:
 
 
 def _checks(cloud: "CloudKind", account: str, needs: "Sequence[Quota]") -> "list[QuotaCheck]":
-    from ebbtide.analysis.quotas import check_quotas  # noqa: PLC0415
-    from ebbtide.clients.clouds.connect import quota_source  # noqa: PLC0415
+    from ebbtide.analysis.quotas import check_quotas
+    from ebbtide.clients.clouds.connect import quota_source
 
     source = quota_source(cloud, account)
     names: dict[str, list[str]] = {}
@@ -137,9 +134,9 @@ def _row(account: str, check: "QuotaCheck") -> dict[str, object]:
 
 def _show(cloud: "CloudKind", account: str, checks: "Sequence[QuotaCheck]") -> None:
     """Print the table of a project or subscription, and the limits to request."""
-    from rich.table import Table  # noqa: PLC0415
+    from rich.table import Table
 
-    from ebbtide.declaration.catalog.clouds import CLOUD_SPECS  # noqa: PLC0415
+    from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 
     output = console(sys.stdout)
     output.print(f"{cloud}: {CLOUD_SPECS[cloud].account} {account}", soft_wrap=True)
@@ -159,7 +156,7 @@ def _show(cloud: "CloudKind", account: str, checks: "Sequence[QuotaCheck]") -> N
 
 
 def _remarks(cloud: "CloudKind", account: str, checks: "Sequence[QuotaCheck]") -> list[str]:
-    from ebbtide.declaration.catalog.clouds import CLOUD_SPECS  # noqa: PLC0415
+    from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 
     lines: list[str] = []
     if any(check.request is not None for check in checks):

@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ebbtide.cli.consoles import ExitStatus, console, say, write
-from ebbtide.cli.options import ConfigFile, Cwd, PreviewFormat, Stack, stack_files, stack_name
+from ebbtide.cli.options import (
+    ConfigFile,
+    Cwd,
+    Format,
+    PreviewFormat,
+    Stack,
+    opened_stack,
+    stack_name,
+)
+from ebbtide.cli.up import up
+from ebbtide.values import clock, durations
+from ebbtide.values.clock import in_utc
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.given_command import given_command
 
 if TYPE_CHECKING:
@@ -20,31 +32,21 @@ if TYPE_CHECKING:
 
 def _account(kind: str) -> Any:
     help_ = f"Additional {kind} to search; repeatable."
-    return typer.Option(metavar="ID", help=help_, show_default=False)
+    return typer.Option(metavar="ID", help=help_)
 
 
 def reap(
     stacks: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="STACK",
-            help="Stacks, or patterns such as 'pr-*'; by default all of the project.",
-            show_default=False,
+            metavar="STACK", help="Stacks, or patterns such as 'pr-*'; by default all of the project."
         ),
     ] = None,
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Destroy them instead of listing.")] = False,
-    format_: Annotated[
-        PreviewFormat, typer.Option("--format", help="Text for people, or JSON.")
-    ] = PreviewFormat.TEXT,
-    google_project: Annotated[
-        list[str] | None,
-        _account("Project"),
-    ] = None,
-    azure_subscription: Annotated[
-        list[str] | None,
-        _account("Subscription"),
-    ] = None,
+    format_: Format = PreviewFormat.TEXT,
+    google_project: Annotated[list[str] | None, _account("Project")] = None,
+    azure_subscription: Annotated[list[str] | None, _account("Subscription")] = None,
     only_resources: Annotated[
         bool,
         typer.Option("--only-resources", help="Destroy resources without a stack alone; list the stacks."),
@@ -63,12 +65,10 @@ def reap(
     status 1: an expired stack or resource remains, or a project or subscription that you named cannot be
     searched. Exit status 2: the machine's clock is wrong, or with --yes none could be started.
     """
-    from ebbtide.clients.clouds.interfaces import Account  # noqa: PLC0415
-    from ebbtide.declaration.project.source import project_directory  # noqa: PLC0415
-    from ebbtide.operations.ending import expiry as reaping  # noqa: PLC0415
-    from ebbtide.operations.engine.backend import Backend  # noqa: PLC0415
-    from ebbtide.values import clock  # noqa: PLC0415
-    from ebbtide.values.cloud_kind import CloudKind  # noqa: PLC0415
+    from ebbtide.clients.clouds.interfaces import Account
+    from ebbtide.declaration.project.source import project_directory
+    from ebbtide.operations.ending import expiry as reaping
+    from ebbtide.operations.engine.backend import Backend
 
     given = given_command()
     if yes:
@@ -127,9 +127,7 @@ def _show(report: "Reaping", now: "datetime") -> None:
 
 
 def _resources(report: "Reaping") -> "Table":
-    from rich.table import Table  # noqa: PLC0415
-
-    from ebbtide.values.clock import in_utc  # noqa: PLC0415
+    from rich.table import Table
 
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in ("KIND", "NAME", "LOCATION", "EXPIRED AT"):
@@ -143,10 +141,7 @@ def _resources(report: "Reaping") -> "Table":
 
 
 def _table(report: "Reaping", now: "datetime") -> "Table":
-    from rich.table import Table  # noqa: PLC0415
-
-    from ebbtide.values import durations  # noqa: PLC0415
-    from ebbtide.values.clock import in_utc  # noqa: PLC0415
+    from rich.table import Table
 
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("STACK", no_wrap=True)
@@ -182,15 +177,10 @@ def extend(
     whose policy limits the lifetime are refused. Exit status 1: the stack is not updated, and expires as
     before.
     """
-    from ebbtide.cli.up import up  # noqa: PLC0415
-    from ebbtide.operations.ending import expiry as extending  # noqa: PLC0415
-    from ebbtide.operations.engine.backend import Backend  # noqa: PLC0415
-    from ebbtide.values import clock  # noqa: PLC0415
-    from ebbtide.values.clock import in_utc  # noqa: PLC0415
+    from ebbtide.operations.ending import expiry as extending
 
     name = stack_name(stack, config_file)
-    files = stack_files(name.rpartition("/")[2], config_file, cwd)
-    opened = Backend(files.root).opened(name, config_file)
+    files, _, opened = opened_stack(name, config_file, cwd)
     extension = extending.extension(name, files.declaration(), opened.state(), hours, clock.now())
     extending.check_policy(name, files.policy(), extension.hours)
     given = given_command()

@@ -40,7 +40,6 @@ def rehearse(  # noqa: PLR0913 - one parameter an option, some of which are comm
             help="Scenario to play: a file, or a name from --list. By default: up, up again, a Job on "
             "every work pool, destroy.",
             autocompletion=_scenarios,
-            show_default=False,
         ),
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the built-in scenarios.")] = False,
@@ -49,23 +48,14 @@ def rehearse(  # noqa: PLR0913 - one parameter an option, some of which are comm
     ] = False,
     manifests: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="DIR",
-            help="Directory with manifests that kustomize would fetch; repeatable.",
-            show_default=False,
-        ),
+        typer.Option(metavar="DIR", help="Directory with manifests that kustomize would fetch; repeatable."),
     ] = None,
     charts: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="DIR",
-            help="Directory with charts that helm would fetch; repeatable.",
-            show_default=False,
-        ),
+        typer.Option(metavar="DIR", help="Directory with charts that helm would fetch; repeatable."),
     ] = None,
     keep: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Directory to keep state and logs in.", show_default=False),
+        Path | None, typer.Option(metavar="DIR", help="Directory to keep state and logs in.")
     ] = None,
     stay: Annotated[
         bool,
@@ -74,28 +64,19 @@ def rehearse(  # noqa: PLR0913 - one parameter an option, some of which are comm
     for_: Annotated[
         timedelta | None,
         typer.Option(
-            "--for",
-            parser=duration,
-            metavar="DURATION",
-            help="Time until the end of --stay, such as 2h.",
-            show_default=False,
+            "--for", parser=duration, metavar="DURATION", help="Time until the end of --stay, such as 2h."
         ),
     ] = None,
     reclaim: Annotated[
         str | None,
         typer.Option(
-            metavar="POOL",
-            help="In another terminal of --stay: the cloud reclaims a spot node of a pool.",
-            show_default=False,
+            metavar="POOL", help="In another terminal of --stay: the cloud reclaims a spot node of a pool."
         ),
     ] = None,
     format_: Annotated[
         RehearsalFormat, typer.Option("--format", help="Text, JSON, or an HTML page.")
     ] = RehearsalFormat.TEXT,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="File for the report instead of standard output.", show_default=False),
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="File for the report instead of standard output.")] = None,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
 ) -> None:
@@ -153,7 +134,7 @@ def _door() -> ModuleType:
         RehearsalError: it has another version.
     """
     require("rehearse")
-    from ebbtide_rehearsal import door  # noqa: PLC0415
+    from ebbtide_rehearsal import door
 
     door.check_version()
     return door

@@ -1,4 +1,4 @@
-"""The `review` command. Its dependencies are imported on execution."""
+"""The `preview` and `review` commands. Their dependencies are imported on execution."""
 
 import os
 import sys
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ebbtide.cli.consoles import ExitStatus, console, screen, write
-from ebbtide.cli.options import ConfigFile, Cwd, Out, Stack, stack_files, stack_name
+from ebbtide.cli.error_output import advice, extension_errors, require
+from ebbtide.cli.options import ConfigFile, Cwd, Format, Out, PreviewFormat, Stack, stack_files, stack_name
+from ebbtide.errors import EbbtideError
 from ebbtide.text import and_list, several
 from ebbtide.values import durations
 
@@ -44,7 +46,6 @@ def review(
         typer.Option(
             metavar="REF|FILE",
             help="Earlier version: a git ref, an exported state (.json), or another stack file (.yaml).",
-            show_default=False,
         ),
     ] = None,
     trace: Annotated[
@@ -53,7 +54,6 @@ def review(
             "--trace",  # Typer before 0.28 takes a metavar that differs in case alone for the name.
             metavar="TRACE",
             help="Trace of jobs, replayed on both versions for up to a minute (see ebbtide replay).",
-            show_default=False,
         ),
     ] = None,
     format_: Annotated[
@@ -71,10 +71,9 @@ def review(
     breaks a mandatory rule of the policy, or makes a stack that extends this one's file invalid. Exit status
     2: there are errors, which are the review.
     """
-    from ebbtide.analysis.preview.stack_files import record_stack  # noqa: PLC0415 - loads Pulumi
-    from ebbtide.analysis.review.baseline import baseline  # noqa: PLC0415
-    from ebbtide.analysis.review.build_report import review_of  # noqa: PLC0415
-    from ebbtide.cli.error_output import extension_errors  # noqa: PLC0415
+    from ebbtide.analysis.preview.stack_files import record_stack  # loads Pulumi
+    from ebbtide.analysis.review.baseline import baseline
+    from ebbtide.analysis.review.build_report import review_of
 
     files = stack_files(stack, config_file, cwd)
     policy = files.policy().in_ci(os.environ)
@@ -102,18 +101,16 @@ def _replayed(path: Path, stack: str, after: "Recording", before: "Baseline | No
     Raises:
         TraceError: the trace itself is invalid.
     """
-    from ebbtide.analysis.review.report import ReplaySummary  # noqa: PLC0415
-    from ebbtide.cli.error_output import advice, require  # noqa: PLC0415
-    from ebbtide.errors import EbbtideError  # noqa: PLC0415
+    from ebbtide.analysis.review.report import ReplaySummary
 
     try:
         require("replay")
     except ModuleNotFoundError as error:
         return ReplaySummary.failed(str(path), advice(error, "replay") or str(error))
-    from ebbtide.operations.traces.clusters import recorded_cluster  # noqa: PLC0415
-    from kueue_replay import Replay, program  # noqa: PLC0415
-    from kueue_replay.replays import TimeLimitError  # noqa: PLC0415
-    from kueue_replay.trace import read_trace  # noqa: PLC0415
+    from ebbtide.operations.traces.clusters import recorded_cluster
+    from kueue_replay import Replay, program
+    from kueue_replay.replays import TimeLimitError
+    from kueue_replay.trace import read_trace
 
     read_trace(path)
     progress = console(sys.stderr)
@@ -136,7 +133,7 @@ def _replayed(path: Path, stack: str, after: "Recording", before: "Baseline | No
 
 def replay_summary(result: "Result") -> "ReplaySummary":
     """Return the summary of a result within a review's time limit."""
-    from ebbtide.analysis.review.report import ReplaySummary  # noqa: PLC0415
+    from ebbtide.analysis.review.report import ReplaySummary
 
     report = result.report()
     return ReplaySummary(
@@ -168,7 +165,7 @@ def _replay_notes(result: "Result", report: "ReplayReport") -> Iterator[str]:
 
 
 def _replay_column(column: "ColumnReport") -> "ReplayColumn":
-    from ebbtide.analysis.review.report import ReplayColumn  # noqa: PLC0415
+    from ebbtide.analysis.review.report import ReplayColumn
 
     every = column.waits[0]
     return ReplayColumn(
@@ -192,7 +189,7 @@ def write_failure(report: "Report", options: Mapping[str, Any]) -> None:
     Args:
         report: the errors, which are also on standard error.
     """
-    from ebbtide.analysis.review.report import FailedReview  # noqa: PLC0415
+    from ebbtide.analysis.review.report import FailedReview
 
     format_, out = options["format_"], options["out"]
     if out is not None or format_ is not ReviewFormat.TEXT:
@@ -203,7 +200,7 @@ def write_failure(report: "Report", options: Mapping[str, Any]) -> None:
 def _write(document: "Review | FailedReview", format_: ReviewFormat, out: Path | None) -> None:
     """Write the review: text is coloured on a terminal, plain in a pipe or a file."""
     if format_ is ReviewFormat.TEXT:
-        from ebbtide.analysis.review.render import render  # noqa: PLC0415
+        from ebbtide.analysis.review.render import render
 
         with screen(out) as output:
             render(document, output)
@@ -212,7 +209,7 @@ def _write(document: "Review | FailedReview", format_: ReviewFormat, out: Path |
 
 
 def _rendered(document: "Review | FailedReview", format_: ReviewFormat) -> str:
-    from ebbtide.analysis.review import markdown, page  # noqa: PLC0415
+    from ebbtide.analysis.review import markdown, page
 
     match format_:
         case ReviewFormat.MARKDOWN:
@@ -221,3 +218,42 @@ def _rendered(document: "Review | FailedReview", format_: ReviewFormat) -> str:
             return page.render(document)
         case _:
             return document.model_dump_json(indent=2) + "\n"
+
+
+def preview(
+    stack: Stack = None,
+    *,
+    format_: Format = PreviewFormat.TEXT,
+    tree: Annotated[bool, typer.Option("--tree", help="Show all resources.")] = False,
+    values: Annotated[
+        bool, typer.Option("--values", help="Show all resources with their inputs, and taints of pools.")
+    ] = False,
+    out: Out = None,
+    config_file: ConfigFile = None,
+    cwd: Cwd = Path(),
+) -> None:
+    """Show a stack's pools, cost and quotas, without a cloud.
+
+    The project's own program runs in this process, without credentials and without the `pulumi` command.
+    Values that only a cloud knows are assumed, and marked as such. Exit status 1: the program logged an
+    error, the stack breaks a mandatory rule of its policy, or a stack that extends its file is invalid.
+    """
+    from ebbtide.analysis.preview.build_report import preview_of
+    from ebbtide.analysis.preview.stack_files import record_stack  # loads Pulumi
+
+    files = stack_files(stack, config_file, cwd)
+    policy = files.policy()
+    declaration = files.source.declaration if files.source else None
+    with files.prices():
+        recording, errors = record_stack(files), extension_errors(files)
+        document = preview_of(recording, files.warnings, policy, declaration=declaration, errors=errors)
+    if format_ is PreviewFormat.JSON:
+        write(document.model_dump_json(indent=2) + "\n", out)
+    else:
+        from ebbtide.analysis.preview.render import render
+
+        with screen(out) as output:
+            render(document, output, tree=tree, values=values)
+    is_refused = any(finding.is_refused for finding in document.findings)
+    if is_refused or any(message.severity == "error" for message in document.warnings):
+        raise typer.Exit(ExitStatus.FOUND)

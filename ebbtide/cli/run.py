@@ -1,4 +1,4 @@
-"""The `run` command. Dependencies are imported on execution."""
+"""The `run` and `sweep` commands. Dependencies are imported on execution."""
 
 import sys
 from functools import partial
@@ -10,19 +10,23 @@ import typer
 from ebbtide.cli import follow as follow_command
 from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import ExitStatus, say
-from ebbtide.cli.job import CommandWords, fields_of, with_defaults, with_shared_options
+from ebbtide.cli.job import CommandWords, Name, fields_of, give, pairs_of, with_defaults, with_shared_options
 from ebbtide.cli.options import Command, PreviewFormat
+from ebbtide.cli.replay import show_when
+from ebbtide.clients.kubernetes import Api, KubeconfigError
 from ebbtide.text import several
 from ebbtide.values.given_command import given_command
+from ebbtide.values.user_files import parse_json
+from ebbtide.work.errors import Problems, WorkloadError
 from ebbtide.work.tasks import CodeIn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ebbtide.clients.kubernetes import Api
     from ebbtide.clients.kubernetes.objects import Object
     from ebbtide.placement import Profile
     from ebbtide.work.runs.folder import Folder
+    from ebbtide.work.sweeps import Value
 
 
 class RunCommand(Command):
@@ -49,7 +53,6 @@ CodeInOption = Annotated[
         envvar="EBBTIDE_CODE_IN",
         help="Storage of the code; by default a layer on the image if the team has a registry, else a "
         "ConfigMap, or for much code the team's bucket.",
-        show_default=False,
     ),
 ]
 UNRECORDED: Final = {"profile", "when", "context", "format_", "env", "secret_env", "secret_volumes", "setup"}
@@ -57,10 +60,7 @@ UNRECORDED: Final = {"profile", "when", "context", "format_", "env", "secret_env
 
 
 Setup = Annotated[
-    str,
-    typer.Option(
-        metavar="COMMANDS", help="Shell commands in the folder before the command.", show_default=False
-    ),
+    str, typer.Option(metavar="COMMANDS", help="Shell commands in the folder before the command.")
 ]
 Code = Annotated[Path, typer.Option(metavar="DIR", help="The folder of the code.")]
 Replace = Annotated[
@@ -92,7 +92,7 @@ def run(
     requested accelerators. The logs are printed until the Job ends; Ctrl-C leaves it running. Exit status 1:
     the Job failed.
     """
-    from ebbtide.work.jobs import job_over_nodes  # noqa: PLC0415
+    from ebbtide.work.jobs import job_over_nodes
 
     def build(profile: "Profile", **task: Any) -> "Sequence[Object]":
         return job_over_nodes(profile, nodes, **task)
@@ -131,12 +131,10 @@ def create(
         build: function that returns the Job for a profile and a task's fields, and its Services; default: an
             ordinary Job.
     """
-    from ebbtide.clients.kubernetes import Api, KubeconfigError  # noqa: PLC0415
-    from ebbtide.placement import ProfileError  # noqa: PLC0415
-    from ebbtide.work.errors import Problems  # noqa: PLC0415
-    from ebbtide.work.runs import run as runs  # noqa: PLC0415
-    from ebbtide.work.runs.folder import read_folder, size_text  # noqa: PLC0415
-    from ebbtide.work.runs.run import user_of  # noqa: PLC0415
+    from ebbtide.placement import ProfileError
+    from ebbtide.work.runs import run as runs
+    from ebbtide.work.runs.folder import read_folder, size_text
+    from ebbtide.work.runs.run import user_of
 
     cluster = folder = api = None
     user = ""
@@ -167,8 +165,6 @@ def create(
     assert cluster and folder and api  # noqa: S101, PT018 - their absence is a problem
     manifest, *dependents = made
     if options.get("when"):
-        from ebbtide.cli.when import show_when  # noqa: PLC0415
-
         show_when(manifest, cluster, options["context"], options["format_"])
         return
     namespace = manifest["metadata"].get("namespace") or api.namespace
@@ -206,9 +202,8 @@ def confirm_end(earlier: "Object", user: str, namespace: str) -> str:
         Exit: the user declined; nothing was changed.
         WorkloadError: it is another user's, and there is no terminal to ask.
     """
-    from ebbtide.clients.kubernetes.objects import condition  # noqa: PLC0415
-    from ebbtide.work.errors import WorkloadError  # noqa: PLC0415
-    from ebbtide.work.evidence import owner_of  # noqa: PLC0415
+    from ebbtide.clients.kubernetes.objects import condition
+    from ebbtide.work.evidence import owner_of
 
     if condition(earlier, "Complete") or condition(earlier, "Failed"):
         return ""
@@ -231,7 +226,7 @@ def confirm_end(earlier: "Object", user: str, namespace: str) -> str:
 
 def with_code(
     manifest: "Object",
-    api: "Api",
+    api: Api,
     cluster: "Profile",
     namespace: str,
     folder: "Folder",
@@ -239,8 +234,8 @@ def with_code(
     options: dict[str, Any],
 ) -> "tuple[Object, str]":
     """Upload the code of a run and report copied layers of its base image; return the Job, and a line."""
-    from ebbtide.work.runs.code import check_destination, image_repository, uploaded  # noqa: PLC0415
-    from ebbtide.work.runs.folder import size_text  # noqa: PLC0415
+    from ebbtide.work.runs.code import check_destination, image_repository, uploaded
+    from ebbtide.work.runs.folder import size_text
 
     check_destination(api, cluster, namespace)
     repository = image_repository(cluster, namespace, folder, code_in)
@@ -262,3 +257,64 @@ def with_code(
     except KeyboardInterrupt:
         say("Interrupted before a Job was created. What was uploaded is kept and not sent again.", err=True)
         raise SystemExit(ExitStatus.INTERRUPTED) from None
+
+
+@with_shared_options
+def sweep(  # noqa: PLR0913 - one parameter an option
+    name: Name,
+    command: CommandWords = None,
+    *,
+    axes: Annotated[
+        list[str], typer.Option("--set", metavar="NAME=VALUE,VALUE", help="A parameter, with its values.")
+    ],
+    parallelism: Annotated[int | None, typer.Option(help="Indexes that run at once; by default all.")] = None,
+    max_failed: Annotated[int | None, typer.Option(help="Failed indexes that end the sweep.")] = None,
+    code: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Create it with the code of a folder and follow its logs, as `run` does: no manifest is "
+            "printed.",
+        ),
+    ] = None,
+    code_in: CodeInOption = None,
+    setup: Setup = "",
+    replace: Replace = False,
+    **options: Any,
+) -> None:
+    """Print the manifest of a sweep over parameters: an Indexed Job.
+
+    One index runs for each point of the grid. It reads its parameters with
+    `ebbtide.work.sweeps.parameters()`, or from the variables EBBTIDE_SWEEP (a JSON list) and
+    JOB_COMPLETION_INDEX. With --code or --submit, it is created and followed instead of printed, and exit
+    status 1 says that it failed.
+    """
+    from ebbtide.work.sweeps import sweep as made
+
+    problems = Problems()
+    pairs = pairs_of("set", axes, problems)
+    problems.end()
+    grid = {key: [_value(text) for text in values.split(",")] for key, values in pairs.items()}
+
+    def build(profile: "Profile", **task: Any) -> "Sequence[Object]":
+        return (made(profile, grid, parallelism=parallelism, max_failed=max_failed, **task),)
+
+    if code is not None:
+        create(name, command, options, code=code, code_in=code_in, setup=setup, replace=replace, build=build)
+        return
+    for option, value in (("--code-in", code_in), ("--setup", setup), ("--replace", replace)):
+        if value:
+            raise WorkloadError(f"{option} needs the folder of the code: --code DIR.")
+    cluster = with_defaults(options)
+    with fields_of(name, command, options) as fields:
+        manifests = build(cluster, **fields)
+    give(manifests, cluster, options)
+
+
+def _value(text: str) -> "Value":
+    """Parse a number, true or false; return any other text as it is."""
+    try:
+        value = parse_json(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, int | float) else text

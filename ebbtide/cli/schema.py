@@ -1,6 +1,7 @@
 """The `schema` command. Its dependencies are imported on execution."""
 
 import importlib
+import json
 from enum import StrEnum
 from types import FunctionType
 from typing import Annotated, Final
@@ -54,9 +55,7 @@ def schema(
     `ebbtide:policy` in it, and `preview`, `review`, `status`, `drift`, `adopt`, `reap` or `errors` for
     documents of `--format json`.
     """
-    import json  # noqa: PLC0415
-
-    from ebbtide.values.documents import json_schema  # noqa: PLC0415
+    from ebbtide.values.documents import json_schema
 
     module, name = _SCHEMAS[document]
     member = getattr(importlib.import_module(module), name)

@@ -18,17 +18,18 @@ import typer
 
 from ebbtide.cli.config import kubectl_command, namespace_of
 from ebbtide.cli.consoles import ExitStatus, console, say
-from ebbtide.cli.follow import available_profile
 from ebbtide.cli.job import fields_of, with_defaults, with_shared_options
+from ebbtide.cli.options import available_profile
 from ebbtide.cli.run import UNRECORDED, Code, CodeInOption, Setup, with_code
+from ebbtide.clients.kubernetes import Api
 from ebbtide.errors import EbbtideError
 from ebbtide.operations.engine.interrupts import ending_signals
 from ebbtide.text import command_line, printable, several
 from ebbtide.values.given_command import given_command
 from ebbtide.values.paths import Object
+from ebbtide.work.errors import ClusterError
 
 if TYPE_CHECKING:
-    from ebbtide.clients.kubernetes import Api
     from ebbtide.placement import Profile
 
 
@@ -66,7 +67,7 @@ class _Session:
         is_own: whether its user has.
     """
 
-    api: "Api"
+    api: Api
     job: Object
     context: str
     profile: "Profile | None"
@@ -92,12 +93,11 @@ class _Session:
             options: the shared options.
             **own: its own options.
         """
-        from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
-        from ebbtide.work import submission  # noqa: PLC0415
-        from ebbtide.work.evidence import owner_of  # noqa: PLC0415
-        from ebbtide.work.runs import sessions  # noqa: PLC0415
-        from ebbtide.work.runs.folder import read_folder  # noqa: PLC0415
-        from ebbtide.work.runs.run import check_pods, user_of  # noqa: PLC0415
+        from ebbtide.work import submission
+        from ebbtide.work.evidence import owner_of
+        from ebbtide.work.runs import sessions
+        from ebbtide.work.runs.folder import read_folder
+        from ebbtide.work.runs.run import check_pods, user_of
 
         kubectl_command()
         context = options["context"]
@@ -139,14 +139,14 @@ class _Session:
     @property
     def idle(self) -> str:
         """The time of its `--idle`."""
-        from ebbtide.work.runs import sessions  # noqa: PLC0415
+        from ebbtide.work.runs import sessions
 
         return sessions.idle_words(self.job)
 
     @property
     def whose(self) -> str:
         """Whose session it is."""
-        from ebbtide.work.evidence import owner_of  # noqa: PLC0415
+        from ebbtide.work.evidence import owner_of
 
         owner = printable(owner_of(self.job), one_line=True)
         return "your session" if self.is_own else f"a session of {owner}"
@@ -162,8 +162,8 @@ class _Session:
 
     def wait(self) -> Object:
         """Wait until the pod runs, with the reasons of the wait; return the pod."""
-        from ebbtide.cli.follow_progress import ProgressLines, narration  # noqa: PLC0415
-        from ebbtide.work.runs.sessions import wait_until_running  # noqa: PLC0415
+        from ebbtide.cli.follow_progress import ProgressLines, narration
+        from ebbtide.work.runs.sessions import wait_until_running
 
         namespace = self.job["metadata"]["namespace"]
         with narration(console(sys.stdout)) as show:
@@ -172,8 +172,7 @@ class _Session:
 
     def end_of(self, pod: Object, *, killed: bool = False) -> str:
         """Return why the pod has ended; empty if it runs, or the cluster is unreachable."""
-        from ebbtide.work.errors import ClusterError  # noqa: PLC0415
-        from ebbtide.work.runs import sessions  # noqa: PLC0415
+        from ebbtide.work.runs import sessions
 
         try:
             return sessions.end_of(self.api, self.job, pod, killed=killed)
@@ -183,7 +182,7 @@ class _Session:
 
     def delete(self) -> None:
         """Delete the Job."""
-        from ebbtide.work.runs import sessions  # noqa: PLC0415
+        from ebbtide.work.runs import sessions
 
         sessions.delete(self.api, self.job)
 
@@ -216,7 +215,7 @@ class _Session:
         Args:
             terminal: name of the terminal.
         """
-        from ebbtide.work.runs import sessions  # noqa: PLC0415
+        from ebbtide.work.runs import sessions
 
         if not self.is_own:
             why = f"It is {self.whose}"
@@ -257,7 +256,7 @@ def shell(
     who delete nothing. A shell that waits for input does not count. Exit status 1: the pod ended first, or
     the connection was lost.
     """
-    from ebbtide.work.runs import sessions  # noqa: PLC0415
+    from ebbtide.work.runs import sessions
 
     if not sys.stdin.isatty():
         raise SessionError(
@@ -288,8 +287,8 @@ def shell(
 
 def _terminal(session: _Session, pod: Object, terminal: str) -> tuple[bool, int]:
     """Run a shell in a pod; return whether it ended of itself, and its exit status."""
-    from ebbtide.work.jobs import CONTAINER  # noqa: PLC0415
-    from ebbtide.work.runs.sessions import SHELL, presence  # noqa: PLC0415
+    from ebbtide.work.jobs import CONTAINER
+    from ebbtide.work.runs.sessions import SHELL, presence
 
     words = [*session.kubectl, "exec", "-it", pod["metadata"]["name"], "-c", CONTAINER, "--", *SHELL]
     with presence(session.kubectl, pod, terminal):
@@ -321,9 +320,9 @@ def notebook(
     it again. Jupyter ends kernels and terminals without activity for the time of --idle, and then itself; an
     open browser tab is not activity. Exit status 1: the pod ended.
     """
-    from ebbtide.declaration.catalog.versions import PINS  # noqa: PLC0415
-    from ebbtide.work.runs import sessions  # noqa: PLC0415
-    from ebbtide.work.runs import sessions as notebooks  # noqa: PLC0415
+    from ebbtide.declaration.catalog.versions import PINS
+    from ebbtide.work.runs import sessions
+    from ebbtide.work.runs import sessions as notebooks
 
     own = {"idle": idle, "setup": setup, "code_in": code_in}
     objects_of = partial(notebooks.notebook, version=PINS["jupyterlab"].version)
@@ -356,7 +355,7 @@ def _forward(session: _Session, pod: Object, port: int, token: str, *, first: bo
     Raises:
         SessionError: the first connection fails.
     """
-    from ebbtide.work.runs.sessions import PORT  # noqa: PLC0415
+    from ebbtide.work.runs.sessions import PORT
 
     words = ["port-forward", f"pod/{pod['metadata']['name']}", f"{port or ''}:{PORT}"]
     with subprocess.Popen(  # noqa: S603 - kubectl

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ebbtide.cli.consoles import ExitStatus, say
-from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, duration, stack_name
+from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, duration, opened_stack, stack_name
 from ebbtide.errors import EbbtideError
 from ebbtide.values.given_command import given_command
 
@@ -35,7 +35,6 @@ def sleep(
             parser=duration,
             metavar="DURATION",
             help="Time until the stack is woken, such as 11h; rejected if the stack expires before.",
-            show_default=False,
         ),
     ] = None,
     config_file: ConfigFile = None,
@@ -47,7 +46,7 @@ def sleep(
     continues with the same call. Exit status 1: work runs, and neither --wait nor --now is given, or the
     stack expires before it is woken; nothing was changed.
     """
-    from ebbtide.operations import sleep as sleeping  # noqa: PLC0415
+    from ebbtide.operations import sleep as sleeping
 
     if wait and now:
         raise SleepOptionsError("--wait and --now exclude each other: write one of them.")
@@ -62,21 +61,18 @@ def wake(stack: BackendStack = None, *, config_file: ConfigFile = None, cwd: Cwd
     An interrupted command continues with the same call. In a region without capacity the cloud may be unable
     to start the machines.
     """
-    from ebbtide.operations import sleep as sleeping  # noqa: PLC0415
+    from ebbtide.operations import sleep as sleeping
 
     sleeping.wake(_opened(stack, config_file, cwd), say)
 
 
 def _opened(stack: str | None, config_file: Path | None, cwd: Path) -> "Sleeper":
-    from ebbtide.analysis.preview.stack_files import read_stack  # noqa: PLC0415
-    from ebbtide.clients.clouds import connect  # noqa: PLC0415
-    from ebbtide.operations.engine.backend import Backend  # noqa: PLC0415
-    from ebbtide.operations.sleep import sleeper  # noqa: PLC0415
+    from ebbtide.clients.clouds import connect
+    from ebbtide.operations.sleep import sleeper
 
     name = stack_name(stack, config_file)
     given_command().begin(name)
-    files = read_stack(cwd, name.rpartition("/")[2], config_file=config_file)
-    opened = Backend(files.root).opened(name, config_file)
+    files, _, opened = opened_stack(name, config_file, cwd)
     with files.prices():
         return sleeper(
             name,

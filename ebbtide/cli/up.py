@@ -13,10 +13,14 @@ from ebbtide.cli.options import (
     BackendStack,
     ConfigFile,
     Cwd,
+    Yes,
     duration,
-    stack_files,
+    opened_stack,
     stack_name,
 )
+from ebbtide.cli.quota import quota_checks, show_checks
+from ebbtide.errors import EbbtideError
+from ebbtide.values import durations
 from ebbtide.values.given_command import given_command
 
 if TYPE_CHECKING:
@@ -32,14 +36,12 @@ if TYPE_CHECKING:
 def up(
     stack: BackendStack = None,
     *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
+    yes: Yes = False,
     quotas: Annotated[
-        bool,
-        typer.Option("--quotas", help="Compare the stack's quotas with the cloud's limits first."),
+        bool, typer.Option("--quotas", help="Compare the stack's quotas with the cloud's limits first.")
     ] = False,
     no_drift_check: Annotated[
-        bool,
-        typer.Option("--no-drift-check", help="Do not read changed pools for changes by hand first."),
+        bool, typer.Option("--no-drift-check", help="Do not read changed pools for changes by hand first.")
     ] = False,
     drain_timeout: Annotated[
         timedelta | None,
@@ -47,7 +49,6 @@ def up(
             parser=duration,
             metavar="DURATION",
             help="Time for work on replaced pools to finish, such as 1h; by default the pools' drainTimeout.",
-            show_default=False,
         ),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Print the engine's errors in full.")] = False,
@@ -88,19 +89,18 @@ def _updated(
     drift_check: bool,
     verbose: bool,
 ) -> int:
-    from ebbtide.operations import access, drift  # noqa: PLC0415
-    from ebbtide.operations.engine import state  # noqa: PLC0415
-    from ebbtide.operations.engine.backend import Backend  # noqa: PLC0415
-    from ebbtide.operations.leftovers.stack import existing_refusals, lost_state_refusals  # noqa: PLC0415
-    from ebbtide.operations.update import pool_replacement  # noqa: PLC0415
-    from ebbtide.operations.update.plan import plan_of  # noqa: PLC0415
-    from ebbtide.operations.update.up import Update  # noqa: PLC0415
+    from ebbtide.operations import access, drift
+    from ebbtide.operations.engine import state
+    from ebbtide.operations.leftovers.stack import existing_refusals, lost_state_refusals
+    from ebbtide.operations.update import pool_replacement
+    from ebbtide.operations.update.plan import plan_of
+    from ebbtide.operations.update.up import Update
 
     name = stack_name(stack, config_file)
     given_command().begin(name)
-    files = stack_files(name.rpartition("/")[2], config_file, cwd)
+    files, _, opened = opened_stack(name, config_file, cwd)
     output = console(sys.stdout)
-    update = Update(Backend(files.root).opened(name, config_file), files, output, drain_timeout, verbose)
+    update = Update(opened, files, output, drain_timeout, verbose)
     document, done = update.begin()
     deployment = document["deployment"]
     if begun := pool_replacement.interrupted(deployment):
@@ -140,9 +140,9 @@ def _updated(
 
 def _adoption_refusals(
     update: "Update", recording: "Recording", deployment: "Mapping[str, Any]"
-) -> "tuple[str, ...]":
+) -> tuple[str, ...]:
     """Print what the engine would update of adopted resources, and return why it must not."""
-    from ebbtide.operations.adopting import resources  # noqa: PLC0415
+    from ebbtide.operations.adopting import resources
 
     held = resources.held(recording, deployment, update.stack.completed())
     if not held:
@@ -156,8 +156,6 @@ def _adoption_refusals(
 
 def _conclude(update: "Update", seconds: float, costs: "Iterable[str]") -> None:
     """Print the end of an update; after changes also their number, the time that they took, and the cost."""
-    from ebbtide.values import durations  # noqa: PLC0415
-
     update.log(f"Stack {update.stack.name} matches its declaration.")
     if counts := [f"{count} {word}" for word, count in update.made.items() if count]:
         for line in (f"{', '.join(counts)}, in {durations.elapsed(seconds)}.", *costs):
@@ -166,9 +164,6 @@ def _conclude(update: "Update", seconds: float, costs: "Iterable[str]") -> None:
 
 def _within_quotas(files: "StackFiles", recording: "Recording", output: "Console") -> bool:
     """Compare the stack's quotas with the cloud's limits; a cloud that does not answer allows the update."""
-    from ebbtide.cli.quota import quota_checks, show_checks  # noqa: PLC0415
-    from ebbtide.errors import EbbtideError  # noqa: PLC0415
-
     try:
         checks = quota_checks(files, recording)
     except EbbtideError as error:
