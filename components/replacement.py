@@ -26,9 +26,9 @@ from pulumi.runtime import settings
 from ebbtide.declaration.model.base import POOL_TYPES
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.pool_inputs import field_by_input
+from ebbtide.declaration.project.source import NAMESPACE, REPLACEMENTS, SUFFIX
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.declaration.providers.schema import properties
-from ebbtide.placement.replacements import CONFIG, NAMESPACE, SUFFIX
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import is_within, python_name, value_at
 
@@ -96,7 +96,7 @@ def node_pools(
 
 def replacements() -> dict[str, Replacement]:
     """Return the replacements of this run, by name of the pool."""
-    configured: Mapping[str, Mapping[str, Any]] = pulumi.Config(NAMESPACE).get_object(CONFIG) or {}
+    configured: Mapping[str, Mapping[str, Any]] = pulumi.Config(NAMESPACE).get_object(REPLACEMENTS) or {}
     return {pool: Replacement(**item) for pool, item in configured.items()}
 
 

@@ -3,6 +3,8 @@
 import pulumi
 import pulumi_azure_native as azure_native
 
+from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.model.addons import Kueue
 from ebbtide.declaration.model.cloud import Aks
 from ebbtide.declaration.model.cluster import Cluster as Declaration
 
@@ -11,8 +13,7 @@ from ..inputs import require_cloud
 from .cluster import Cluster, ClusterArgs, MaintenanceSchedules, MaintenanceSchedulesArgs
 from .identity import Identity, IdentityArgs, Members, MembersArgs, VaultKey, VaultKeyArgs
 from .network import Network, NetworkArgs
-from .node_pool import NodePool, NodePoolArgs
-from .reservation import CapacityReservation, CapacityReservationArgs
+from .node_pool import CapacityReservation, CapacityReservationArgs, NodePool, NodePoolArgs
 from .teams import Registry, RegistryArgs, Tenant, TenantArgs, team_resources
 from .topology import Topology
 
@@ -76,9 +77,7 @@ def deploy(
     kueue = declaration.addons.kueue
     managed = None
     if kueue is not None and kueue.is_managed and declaration.has_kueue:
-        from .kueue import managed_kueue  # noqa: PLC0415 - with the extension alone
-
-        managed = managed_kueue(f"{declaration.name}-kueue", topology, options)
+        managed = _managed_kueue(f"{declaration.name}-kueue", topology, options)
     if has_add_ons(declaration):
         Addons(
             f"{declaration.name}-addons",
@@ -98,3 +97,30 @@ def deploy(
 def _last(identity: str) -> str:
     """Return the last segment of an id, which is known in the preview of an update, unlike outputs."""
     return identity.rpartition("/")[2]
+
+
+def _managed_kueue(
+    name: str, topology: Topology, opts: pulumi.ResourceOptions
+) -> "azure_native.kubernetesconfiguration.Extension":
+    """Create the extension of AKS' managed Kueue, at a pinned version: AKS would upgrade minor versions
+    otherwise.
+
+    It installs Kueue's controller and kinds, a ResourceFlavor for the user nodes, and three
+    WorkloadPriorityClasses, whose names begin with `aks-`; queues are the user's. Its settings are not
+    documented, and Ebbtide sets none. Source: azure-aks-docs, kueue-overview (2026-11).
+    """
+    cluster = topology.cluster.resource if topology.cluster else None
+    alone = pulumi.ResourceOptions(deleted_with=cluster, depends_on=cluster)
+    return azure_native.kubernetesconfiguration.Extension(
+        name,
+        extension_name=Kueue.spec.name,
+        extension_type="microsoft.kueue",
+        cluster_rp="Microsoft.ContainerService",
+        cluster_resource_name="managedClusters",
+        cluster_name=topology.cluster_name,
+        resource_group_name=topology.resource_group,
+        scope={"cluster": {"release_namespace": Kueue.spec.namespace}},
+        auto_upgrade_minor_version=False,
+        version=PINS["kueue-managed"].version,
+        opts=pulumi.ResourceOptions.merge(opts, alone),
+    )

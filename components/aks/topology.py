@@ -28,8 +28,14 @@ from .identity import Identity, IdentityArgs, Members, MembersArgs
 from .ignored_changes import OUTPUT
 from .monitoring import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs, MetricStore, MetricStoreArgs
 from .network import Network, NetworkArgs
-from .node_pool import NodePool, NodePoolArgs, without_aliases
-from .reservation import CapacityReservation, CapacityReservationArgs, group_id
+from .node_pool import (
+    CapacityReservation,
+    CapacityReservationArgs,
+    NodePool,
+    NodePoolArgs,
+    group_id,
+    without_aliases,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,11 @@ from ebbtide.declaration.model.cluster import Cluster as Declaration
 
 from ..addons.addons import Addons, AddonsArgs, has_add_ons
 from ..inputs import require_cloud
-from .artifacts import artifacts
 from .cluster import Cluster, ClusterArgs
 from .identity import Identity, IdentityArgs, KeyGrants, KeyGrantsArgs, Members, MembersArgs, key_grants
 from .network import GpuNetworks, GpuNetworksArgs, Interface, Network, NetworkArgs
-from .node_pool import NodePool, NodePoolArgs
-from .reservation import future_reservation
-from .teams import Registry, RegistryArgs, Tenant, TenantArgs, team_resources
+from .node_pool import NodePool, NodePoolArgs, future_reservation
+from .teams import Registry, RegistryArgs, Tenant, TenantArgs, artifacts, team_resources
 from .topology import Topology
 
 __all__ = [

@@ -23,8 +23,7 @@ from ..replacement import node_pools
 from .cluster import Cluster, ClusterArgs, existing_kubeconfig, own_kubeconfig
 from .identity import Identity, IdentityArgs, KeyGrants, Members, MembersArgs, key_grants
 from .network import GpuNetworks, GpuNetworksArgs, Network, NetworkArgs
-from .node_pool import NodePool, NodePoolArgs
-from .reservation import future_reservation, reservation_name
+from .node_pool import NodePool, NodePoolArgs, future_reservation, reservation_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,13 +23,13 @@ from ebbtide.declaration.catalog.machines import machine_names
 from ebbtide.declaration.catalog.prices import own_prices
 from ebbtide.declaration.model.declare import whole_schema, with_changes
 from ebbtide.declaration.project import yaml_file
-from ebbtide.declaration.project.answers import completed
 from ebbtide.declaration.project.extends import Declaration, ExtendsError, base_files, extended, inherited
 from ebbtide.declaration.project.source import (
     DECLARATION,
     NAMESPACE,
     MisplacedKey,
     Source,
+    completed,
     misplaced_keys,
     parsed,
     stack_file,

@@ -17,7 +17,6 @@ from ebbtide.values import remote_inputs
 
 Action: TypeAlias = Literal["adopt", "create", "update", "replace", "delete"]
 
-_PROVIDER: Final = "pulumi:providers:"
 _ALL: Final = "*"
 _SHORTEST: Final = 8
 """Minimum length of an assumed text to search for in other values; a shorter one may occur by chance."""

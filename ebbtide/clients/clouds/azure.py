@@ -1,26 +1,44 @@
-"""Azure: quotas of Compute, the Retail Prices API, which needs no credentials, the power of a cluster, and
-logins to container registries with the user's own short-lived token.
+"""Azure: quotas of Compute, the Retail Prices API, which needs no credentials, the power of a cluster, logins
+to container registries with the user's own short-lived token, enabled APIs, the user's own permissions and
+metrics.
 
 Sources: azure-rest-api-specs, Compute `Usage_List` (2026); Azure docs, cost-management retail-prices (2026);
-Azure/acr, docs/AAD-OAuth.md; Azure SDK for Python, azure-containerregistry, audience (2026).
+Azure/acr, docs/AAD-OAuth.md; Azure SDK for Python, azure-containerregistry, audience (2026);
+azure-rest-api-specs, Resources 2021-04-01, `Providers_Get`, Authorization 2022-04-01, permissions, and
+Microsoft.Monitor 2023-04-03, `AzureMonitorWorkspaces_Get`; azure-docs,
+role-based-access-control-manage-access-rest (2026): the permissions of the caller at the scope of a
+subscription; azure-monitor docs, prometheus-api-promql (2026): the workspace's query endpoint, and the scope
+of its tokens.
 """
 
 import logging
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import requests
 from azure.core.credentials import TokenCredential
 from azure.core.exceptions import AzureError, ClientAuthenticationError
 from azure.identity import CredentialUnavailableError, DefaultAzureCredential
 
-from ebbtide.clients.clouds.http import document_of, get_json, linked, read_body, send, with_retries
-from ebbtide.clients.clouds.interfaces import CloudApiError, CredentialsError, QuotaLimit
+from ebbtide.clients.clouds.http import (
+    PROMETHEUS,
+    document_of,
+    get_json,
+    linked,
+    of_host,
+    read_body,
+    samples,
+    send,
+    with_retries,
+)
+from ebbtide.clients.clouds.interfaces import CloudApiError, CredentialsError, QuotaLimit, Sample
 from ebbtide.declaration.catalog.amounts import HOURS_PER_MONTH
 from ebbtide.declaration.catalog.prices import GLOBAL, Price
 
@@ -315,3 +333,76 @@ def azure_login(host: str, credential: TokenCredential | None = None) -> tuple[s
             "`az account show` has the registry's tenant."
         )
     return _USER, refresh_token
+
+
+_PROVIDERS: Final = "2021-04-01"
+_PERMISSIONS: Final = "2022-04-01"
+
+
+@dataclass(frozen=True, slots=True)
+class AzureRights:
+    """Rights in a subscription of Azure."""
+
+    subscription: str
+    credential: TokenCredential
+    endpoint: str = field(default_factory=management_endpoint)
+
+    def disabled(self, apis: Collection[str]) -> list[str]:
+        """See `Rights.disabled`."""
+        with self._session() as session:
+            return [api for api in sorted(apis) if not self._is_registered(session, api)]
+
+    def _is_registered(self, session: requests.Session, namespace: str) -> bool:
+        provider = self._get(session, f"providers/{namespace}", _PROVIDERS)
+        return provider.get("registrationState") == "Registered"
+
+    def lacking(self, permissions: Collection[str]) -> list[str]:
+        """See `Rights.lacking`. A role's actions may have `*`, and exceptions."""
+        with self._session() as session:
+            roles = self._get(session, "providers/Microsoft.Authorization/permissions", _PERMISSIONS)["value"]
+        return [action for action in sorted(permissions) if not any(_grants(role, action) for role in roles)]
+
+    def _session(self) -> requests.Session:
+        return azure_session(self.credential, f"{self.endpoint}/.default")
+
+    def _get(self, session: requests.Session, path: str, version: str) -> dict[str, Any]:
+        url = f"{self.endpoint}/subscriptions/{self.subscription}/{path}"
+        advice = {403: f"Ask an owner of subscription {self.subscription} for the role Reader."}
+        return get_json(session, url, {"api-version": version}, advice)
+
+
+def _grants(role: dict[str, Any], action: str) -> bool:
+    """Return whether a role has an action; names are compared without case."""
+
+    def has(patterns: list[str]) -> bool:
+        return any(fnmatchcase(action.lower(), pattern.lower()) for pattern in patterns)
+
+    return has(role.get("actions") or []) and not has(role.get("notActions") or [])
+
+
+_WORKSPACE_VERSION: Final = "2023-04-03"
+_HOSTS: Final = ".prometheus.monitor.azure.com"
+"""End of the names of the hosts for which the tokens are."""
+_SCOPE: Final = "https://prometheus.monitor.azure.com/.default"
+
+
+@dataclass(frozen=True, slots=True)
+class AzureMetrics:
+    """Metrics of an Azure Monitor workspace, by its resource id."""
+
+    workspace: str
+    credential: TokenCredential
+    endpoint: str = field(default_factory=management_endpoint)
+
+    def query(self, promql: str) -> Sequence[Sample]:
+        """See `MetricSource.query`."""
+        with azure_session(self.credential, f"{self.endpoint}/.default") as session:
+            advice = {403: "Ask its owner for the role Reader.", 404: "Run `ebbtide up` again."}
+            version = {"api-version": _WORKSPACE_VERSION}
+            document = get_json(session, f"{self.endpoint}{self.workspace}", version, advice)
+        address = str(document["properties"]["metrics"]["prometheusQueryEndpoint"])
+        if not str(urlsplit(address).hostname).endswith(_HOSTS):
+            address = of_host(address, self.endpoint)
+        with azure_session(self.credential, _SCOPE) as session:
+            advice = {403: "Ask an owner of the workspace for the role Monitoring Data Reader."}
+            return samples(get_json(session, f"{address}/{PROMETHEUS}", {"query": promql}, advice))

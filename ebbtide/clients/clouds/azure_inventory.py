@@ -35,7 +35,6 @@ Item = Mapping[str, Any]
 
 _VERSION: Final = {"api-version": "2021-04-01"}
 _CLUSTERS: Final = {"api-version": "2025-09-01"}
-_GROUP: Final = "Microsoft.Resources/resourceGroups"
 _PARTS: Final = 9
 """Number of segments in the id of a resource that lists have; those of its parts have more."""
 _OF_PARTS: Final = {"microsoft.managedidentity": "2023-01-31", "microsoft.storage": "2023-01-01"}

@@ -133,13 +133,11 @@ def rights(account: Account) -> Rights:
     """
     match account.cloud:
         case CloudKind.GKE:
-            from ebbtide.clients.clouds.google import google_session  # noqa: PLC0415
-            from ebbtide.clients.clouds.rights import GoogleRights  # noqa: PLC0415
+            from ebbtide.clients.clouds.google import GoogleRights, google_session  # noqa: PLC0415
 
             return _guarded(GoogleRights(account.id, google_session()), _GOOGLE)
         case CloudKind.AKS:
-            from ebbtide.clients.clouds.azure import azure_credential  # noqa: PLC0415
-            from ebbtide.clients.clouds.rights import AzureRights  # noqa: PLC0415
+            from ebbtide.clients.clouds.azure import AzureRights, azure_credential  # noqa: PLC0415
 
             return _guarded(AzureRights(account.id, azure_credential()), _AZURE)
 
@@ -155,13 +153,11 @@ def metric_source(cloud: CloudKind, store: str) -> MetricSource:
     """
     match cloud:
         case CloudKind.GKE:
-            from ebbtide.clients.clouds.google import google_session  # noqa: PLC0415
-            from ebbtide.clients.clouds.prometheus import GoogleMetrics  # noqa: PLC0415
+            from ebbtide.clients.clouds.google import GoogleMetrics, google_session  # noqa: PLC0415
 
             return _guarded(GoogleMetrics(store, google_session()), _GOOGLE)
         case CloudKind.AKS:
-            from ebbtide.clients.clouds.azure import azure_credential  # noqa: PLC0415
-            from ebbtide.clients.clouds.prometheus import AzureMetrics  # noqa: PLC0415
+            from ebbtide.clients.clouds.azure import AzureMetrics, azure_credential  # noqa: PLC0415
 
             return _guarded(AzureMetrics(store, azure_credential()), _AZURE)
 

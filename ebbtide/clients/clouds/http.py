@@ -14,7 +14,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
-from ebbtide.clients.clouds.interfaces import CloudApiError
+from ebbtide.clients.clouds.interfaces import CloudApiError, Sample
 from ebbtide.values import clock
 
 _TIMEOUT: Final = 30  # seconds without a byte
@@ -243,3 +243,11 @@ def _message(document: Any) -> str:
             return message
         case _:
             return ""
+
+
+PROMETHEUS: Final = "api/v1/query"
+
+
+def samples(document: Mapping[str, Any]) -> list[Sample]:
+    """Return the samples of a response, an instant vector (Prometheus docs, HTTP API, 2026)."""
+    return [Sample(item["metric"], float(item["value"][1])) for item in document["data"]["result"]]

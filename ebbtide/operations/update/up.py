@@ -26,6 +26,7 @@ from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import parts, text
 from ebbtide.declaration.project import yaml_file
+from ebbtide.declaration.project.source import NAMESPACE, REPLACEMENTS, SUFFIX
 from ebbtide.operations import access, inspection
 from ebbtide.operations.engine import state
 from ebbtide.operations.engine.events import WORDS, Step, narration
@@ -42,7 +43,6 @@ from ebbtide.operations.update.pool_replacement import StatePool
 from ebbtide.operations.work import drain_and_report, take_snapshot, work
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.placement.profile_sources import OUTPUT
-from ebbtide.placement.replacements import CONFIG, NAMESPACE, SUFFIX
 from ebbtide.text import several
 from ebbtide.values import clock
 from ebbtide.values.given_command import given_command
@@ -380,7 +380,7 @@ class Update:
         )
         with TemporaryDirectory(prefix="ebbtide-") as directory:
             file = Path(directory, self.files.config_file.name)
-            setting = with_setting(self.files.config_file, f"{NAMESPACE}:{CONFIG}", overlay)
+            setting = with_setting(self.files.config_file, f"{NAMESPACE}:{REPLACEMENTS}", overlay)
             file.write_text(setting, encoding="utf-8")
             return self.run_engine(lambda watch: self.stack.up(watch, file))
 

@@ -61,11 +61,6 @@ POOLS_OF: Final[Mapping[str, Pools]] = {
 }
 
 
-def cluster_id(project: str, location: str, name: str) -> str:
-    """Return the id of a cluster on GKE, also used for its control plane."""
-    return f"projects/{project}/locations/{location}/clusters/{name}"
-
-
 def azure_type(path: str) -> str:
     """Return Azure's name of the type of an id, such as `Microsoft.Network/virtualNetworks/subnets`."""
     words = path.rpartition("/providers/")[2].split("/")

@@ -6,7 +6,7 @@ from typing import Any
 import pulumi
 
 from components import gke
-from components.gke.artifacts import ArtifactBucket, ArtifactBucketArgs
+from components.gke.teams import ArtifactBucket, ArtifactBucketArgs
 from ebbtide.declaration.model.cloud import GkeKeys
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.pool import Pool, Taint

@@ -9,7 +9,7 @@ from components.addons.add_on import AddOnArgs, ArtifactStore
 from components.addons.katib import Katib
 from components.addons.pipelines import WORKERS, Pipelines
 from components.addons.trainer import Trainer
-from components.gke.artifacts import ArtifactBucket, ArtifactBucketArgs
+from components.gke.teams import ArtifactBucket, ArtifactBucketArgs
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.model.declare import declare

@@ -7,7 +7,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.gke import NodePool, NodePoolArgs, reservation
+from components.gke import NodePool, NodePoolArgs, node_pool
 from ebbtide.analysis.charges import charges, rates_of
 from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.preview.words import cost_notes
@@ -178,7 +178,7 @@ def test_a_late_request_is_refused(monkeypatch: pytest.MonkeyPatch, hours: int, 
         new_inputs={"name": "train-work", "timeWindow": {"startTime": "2026-12-01T08:00:00Z"}},
     )
     if is_refused:
-        with pytest.raises(reservation.ReservationError, match="from: 2026-12-01T09:00Z or later"):
-            reservation.check_lead(args)
+        with pytest.raises(node_pool.ReservationError, match="from: 2026-12-01T09:00Z or later"):
+            node_pool.check_lead(args)
     else:
-        reservation.check_lead(args)
+        node_pool.check_lead(args)
