@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from ebbtide.operations.adopting.adopt import Adopted
+    from ebbtide.operations.adopting.steps import Adopted
 
 
 def adopt(  # noqa: PLR0913 - all but the stack are options
@@ -104,7 +104,7 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
         _change_state(stack, config_file, cwd, undo=undo, yes=yes)
         return
     from ebbtide.analysis.preview.stack_files import project_path
-    from ebbtide.operations.adopting.adopt import Request, find, prove, write_files
+    from ebbtide.operations.adopting.steps import Request, find, prove, write_files
 
     request = Request(
         stack=stack_name(stack, None),

@@ -19,7 +19,7 @@ from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
 if TYPE_CHECKING:
     from ebbtide.declaration.catalog.machine_offers import MachineOffer
-    from ebbtide.operations.adopting.adopt import Request
+    from ebbtide.operations.adopting.steps import Request
 
 _T = TypeVar("_T")
 
@@ -82,7 +82,7 @@ def init(  # noqa: PLR0913 - an option for each answer
     --project or --subscription and --cluster, or from files with --from. Nothing in the cloud is changed.
     """
     if from_cluster or cluster or context or from_ or resource_group or pools_only:
-        from ebbtide.operations.adopting.adopt import Request  # loads Pulumi
+        from ebbtide.operations.adopting.steps import Request  # loads Pulumi
 
         request = Request(
             stack="",

@@ -25,7 +25,7 @@ from ebbtide.text import and_list, did_you_mean, or_list, requirements
 from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
 if TYPE_CHECKING:
-    from ebbtide.operations.adopting.adopt import Adopted, Request
+    from ebbtide.operations.adopting.steps import Adopted, Request
 
 STACK: Final = "dev"
 """The stack of the template, whose workflows and tests name it."""
@@ -243,7 +243,7 @@ def adopted_project(
             has every fault.
         CloudApiError: the cloud rejects the request or does not answer.
     """
-    from ebbtide.operations.adopting import adopt  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.operations.adopting import steps  # noqa: PLC0415 - loads Pulumi
 
     problems = [f"{option}: the existing cluster has its own. Omit the option." for option in superfluous]
     problems += _wrong_urls(backend, secrets_provider)
@@ -252,8 +252,8 @@ def adopted_project(
         request = replace(request, stack=STACK, root=root, overwrite=True)
         stack_file = request.stack_file.name
         try:
-            found = adopt.find(request)
-        except adopt.AdoptionError as error:
+            found = steps.find(request)
+        except steps.AdoptionError as error:
             found, problems = None, [str(error), *problems]
         cloud = found.cloud if found and found.cloud else CloudKind.GKE
         own = ("Pulumi.pr.yaml", ".github/stacks.json", stack_file)  # of the template's cluster
@@ -261,7 +261,7 @@ def adopted_project(
         texts |= _texts(template(cloud).parent / "adopted")
         stack = {"stack": STACK, "cloud": cloud.value, "environment": STACK, "permanent": True}
         texts[".github/stacks.json"] = f"{json.dumps([stack])}\n"
-        problems += _existing(directory, [*texts, stack_file, adopt.default_file(STACK)])
+        problems += _existing(directory, [*texts, stack_file, steps.default_file(STACK)])
         if not found or problems:
             raise InitError("\n".join(problems))
         description = f"The cluster {found.clusters[0].name} in {found.account}."
@@ -270,8 +270,8 @@ def adopted_project(
             (root / path).write_text(files[path], encoding="utf-8")
         if secrets_provider:
             request.stack_file.write_text(f"secretsprovider: {json.dumps(secrets_provider)}\n", "utf-8")
-        adopted = adopt.prove(request, found)
-        written = adopt.write_files(request, adopted)
+        adopted = steps.prove(request, found)
+        written = steps.write_files(request, adopted)
         return files | {path.name: path.read_text(encoding="utf-8") for path in written}, adopted
 
 

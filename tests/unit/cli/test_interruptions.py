@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from ebbtide.analysis.preview.stack_files import read_stack
 from ebbtide.cli.entry_point import app
 from ebbtide.declaration.project.adopt_file import AdoptedResource, write_adopt_file
-from ebbtide.operations.adopting import adopt as adoption
+from ebbtide.operations.adopting import steps as adoption
 from ebbtide.text import command_line
 from ebbtide.values import clock
 from ebbtide.values.kueue_api import ASLEEP

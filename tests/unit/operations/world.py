@@ -23,7 +23,7 @@ from ebbtide.clients.kubernetes.objects import part, text
 from ebbtide.declaration.model import expiry
 from ebbtide.operations import access
 from ebbtide.operations.access import Clouds
-from ebbtide.operations.adopting import adopt
+from ebbtide.operations.adopting import steps
 from ebbtide.operations.engine.backend import Backend
 from ebbtide.operations.engine.events import Step, unwatched
 from ebbtide.operations.engine.stack import Preview
@@ -159,7 +159,7 @@ class World(Api):
         patch.setattr(access, "reach", reach)
         patch.setattr(access, "connected", connected)
         patch.setattr(access, "client", itself)
-        for module in (adopt, up):
+        for module in (steps, up):
             patch.setattr(module, "record_stack", recorded)
         patch.setattr("ebbtide.clients.clouds.connect.cluster_power", itself)
         patch.setattr("ebbtide.operations.sleep._WEBHOOKS_STEP", 0.0)

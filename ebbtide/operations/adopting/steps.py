@@ -1,4 +1,4 @@
-"""Adoption of an existing cluster: read with the user's credentials or from files, proved and written."""
+"""Steps of `ebbtide adopt`: find the cluster, online or in files; prove and write its declaration."""
 
 import tempfile
 import textwrap
