@@ -124,6 +124,7 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
     given.begin(request.stack)
     adopted = prove(request, find(request))
     given.happens(f"the files of stack {request.stack} are being written")
+    given.options = {**given.options, "overwrite": ("--overwrite",)}  # what exists from now on is this one's
     written = write_files(request, adopted)
     names = " and ".join(path.name for path in written)
     given.finished(f"{names} are written", of=("adopt",))

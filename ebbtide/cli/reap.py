@@ -98,6 +98,8 @@ def reap(
         _show(report, now)
         if not yes and (report.stacks or report.resources):
             say(f"Destroy them with: {given.again('--yes')}")
+        elif any(item.outcome == "failed" for item in (*report.stacks, *report.resources)):
+            say(f"Continue with: {given.again()}")
     if yes and report.is_refused:
         raise typer.Exit(ExitStatus.WRONG)
     if not report.is_done or {*accounts} - {group.account for group in groups}:

@@ -170,7 +170,8 @@ def import_resources(update: Update, confirmed: Callable[[str], bool], others: O
         True if the state has all of them.
 
     Raises:
-        OperationError: another update of the stack is in progress, or the declaration adopts nothing.
+        OperationError: another update of the stack is in progress, or the declaration adopts nothing and the
+            state has nothing imported.
     """
     document, _ = update.begin()
     if update.resolved():
@@ -185,13 +186,17 @@ def import_resources(update: Update, confirmed: Callable[[str], bool], others: O
     ):
         recording = update.recorded(update.baseline(document))
     adopted = {item.urn: item for item in recording if item.import_id}
+    document = update.stack.exported()
+    resources = parts(document["deployment"], "resources")
     if not adopted:
+        # An earlier import may have been interrupted after its last step.
+        if imported := [item for item in resources if item.get("importID")]:
+            return _imported(update, len(imported))
         raise OperationError(
             f"{update.files.config_file.name} adopts nothing. Write `{FIELD}: "
             f"{default_file(update.files.stack)}` in the declaration, as `ebbtide adopt` does."
         )
-    document = update.stack.exported()
-    present = {str(item["urn"]) for item in parts(document["deployment"], "resources")}
+    present = {str(item["urn"]) for item in resources}
     needed = _needed(recording, adopted)
     targets = list(needed)
     if missing := [item for urn, item in adopted.items() if urn not in present]:
@@ -203,7 +208,6 @@ def import_resources(update: Update, confirmed: Callable[[str], bool], others: O
     given = given_command()
     given.happens(f"the state of stack {update.stack.name} has the adopted resources")
     _forget_undeclared(update, adopted, targets)
-    update.log(f"The state has {several(len(adopted), 'adopted resource')}; none of them was changed.")
     is_named = FIELD in _own_declaration(update)
     if is_named and any(item.type.startswith(_KUBERNETES) for item in adopted.values()):
         update.log(
@@ -213,7 +217,15 @@ def import_resources(update: Update, confirmed: Callable[[str], bool], others: O
     elif is_named:
         given.happens(f"{update.files.config_file.name} no longer names their file")
         update.stack.remove_setting(_SETTING)
-    given.finished(f"the state of stack {update.stack.name} has the adopted resources", of=("adopt",))
+    return _imported(update, len(adopted))
+
+
+def _imported(update: Update, count: int) -> bool:
+    """Report the end of an import."""
+    given_command().finished(
+        f"the state of stack {update.stack.name} has the adopted resources", of=("adopt",)
+    )
+    update.log(f"The state has {several(count, 'adopted resource')}; none of them was changed.")
     return True
 
 

@@ -100,6 +100,18 @@ class _Run:
         """Print a line."""
         self.console.print(line, markup=False, soft_wrap=True)
 
+    @property
+    def continuation(self) -> str:
+        """What to type to continue; empty if another command has called this one, and continues."""
+        again = given_command().on_stack("destroy", self.stack.name)
+        return "" if self.options.check else f"Continue with: {again}"
+
+    def print_unfinished(self, objects: Sequence[str]) -> None:
+        """Explain why only users' objects were deleted."""
+        self.print("The stack was not destroyed: controllers are still deleting objects that users created.")
+        for line in filter(None, (*(f"  {item}" for item in objects), self.continuation)):
+            self.print(line)
+
 
 def destroy(stack: Stack, options: Options, console: Console) -> DestroyOutcome | None:
     """Destroy a stack.
@@ -146,8 +158,7 @@ def _unchecked(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdent
     _drain(run, cluster)
     cluster, unfinished = _without_users_objects(run, cluster)
     if unfinished:
-        for line in _unfinished_lines(run.stack.name, unfinished):
-            run.print(line)
+        run.print_unfinished(unfinished)
         return DestroyOutcome(done=False, error=unfinished[0])
     _record(run, cluster, identities)
     outcome = _destroyed(run, cluster)
@@ -184,8 +195,7 @@ def _checked(
         _drain(run, cluster)
         cluster, unfinished = _without_users_objects(run, cluster)
         if unfinished:
-            for line in _unfinished_lines(run.stack.name, unfinished):
-                run.print(line)
+            run.print_unfinished(unfinished)
             raise _UnfinishedError(unfinished[0])
 
     _record(run, cluster, identities)
@@ -336,7 +346,7 @@ def _destroyed(run: _Run, cluster: Inspection, first: Callable[[], None] | None 
     for line in users.advice(stack.outputs, errors):
         run.print(line)
     so_far = f"{remaining} of {several(state.resources, 'resource')} still exist"
-    run.print(f"{so_far}. Continue with: {given_command().on_stack('destroy', stack.name)}")
+    run.print(f"{so_far}. {run.continuation}".rstrip())
     for line in ways_through(stack.name, errors):
         run.print(line)
     return DestroyOutcome(
@@ -458,14 +468,6 @@ def protected(name: str, config_file: str, state: State, adopted: Sequence[str] 
 def refused(stack: str, refusals: Sequence[str]) -> str:
     """Return the message for a destroy that the engine rejects."""
     return "\n".join((f"Nothing was changed: the engine refuses to destroy stack {stack}.", *refusals))
-
-
-def _unfinished_lines(stack: str, objects: Sequence[str]) -> Iterator[str]:
-    """Explain why only users' objects were deleted."""
-    yield "The stack was not destroyed: controllers are still deleting objects that users created."
-    for item in objects:
-        yield f"  {item}"
-    yield f"Continue with: {given_command().on_stack('destroy', stack)}"
 
 
 def ways_through(stack: str, errors: Sequence[str]) -> Iterator[str]:

@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ebbtide.analysis.preview.stack_files import read_stack
+from ebbtide.cli.consoles import ExitStatus
 from ebbtide.cli.entry_point import app
 from ebbtide.declaration.project.adopt_file import AdoptedResource, write_adopt_file
 from ebbtide.operations.adopting import steps as adoption
@@ -174,37 +175,37 @@ def _world(start: _Start, root: Path, patch: pytest.MonkeyPatch) -> World:
 _WRITE_FILES = adoption.write_files
 
 
-def _run(words: list[str]) -> str:
-    return CliRunner().invoke(app, words).output
-
-
-def _continuation(output: str) -> list[str]:
-    """Return the words of the printed command; none if there is nothing to continue."""
-    lines = re.findall(r"Continue with: (.*)$", output, re.MULTILINE)
+def _run(words: list[str]) -> tuple[str, list[str], bool]:
+    """Return the output of a command, the words of the one that it prints to continue, and whether it was
+    wrong."""
+    ended = CliRunner().invoke(app, words)
+    lines = re.findall(r"Continue with: (.*)$", ended.output, re.MULTILINE)
+    assert len(lines) <= 1, ended.output
     start = len(shlex.split(command_line()))
-    return shlex.split(lines[-1])[start:] if lines else []
+    return ended.output, shlex.split(lines[0])[start:] if lines else [], ended.exit_code == ExitStatus.WRONG
 
 
 @pytest.mark.parametrize(("words", "start"), _CASES)
 def test_what_is_said_has_happened_and_its_command_continues(
     words: list[str], start: _Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Interrupted before and after each effect, a command names the effects, and what it prints ends where it
-    would have ended."""
+    """Interrupted around each effect, and again after the last one, a command names the effects, and
+    what it prints ends where it would have ended, without an error."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(clock, "now", lambda: _NOW)
     whole = _world(start, tmp_path, monkeypatch)
-    last = _run(words)
+    last, nothing, _ = _run(words)
     possible, turns, reached = {*whole.done} - {""}, -whole.turns - 1, whole.reached
     assert whole.done, last
-    assert "Continue with" not in last
-    for turn in range(turns):
+    assert not nothing
+
+    def interrupted(turn: int, again: int = -1) -> int:
+        """Interrupt the command, and what continues it, at these turns; return the last of the latter's."""
         world = _world(start, tmp_path, monkeypatch)
         world.turns = turn
         before = world.reached
-        output = _run(words)
+        output, continuation, _ = _run(words)
         message = output[output.rindex("Interrupted: ") :] if "Interrupted: " in output else ""
-        continuation = _continuation(output)
         if message and continuation:
             unnamed = [fact for fact in world.done if fact not in message]
             assert not unnamed, "which has begun"
@@ -212,8 +213,14 @@ def test_what_is_said_has_happened_and_its_command_continues(
         assert len(named) <= len({*world.done} - {""}) + 1, "but for the interrupted one"
         if "nothing was changed" in message:
             assert world.reached == before
-        if continuation:
-            _run(continuation)
-        elif "is listed by: gcloud compute disks list" in message:
+        world.turns = again
+        while continuation:
+            output, continuation, is_wrong = _run(continuation)
+            assert not is_wrong, output
+        if "is listed by: gcloud compute disks list" in output:
             world.cloud = whole.cloud
         assert world.reached == reached, output
+        return -world.turns - 2
+
+    ends = [interrupted(turn) for turn in range(turns)]
+    interrupted(turns // 2, ends[turns // 2])

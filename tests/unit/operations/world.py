@@ -434,6 +434,7 @@ def resources_of(recording: Recording) -> list[dict[str, Any]]:
             "inputs": json.loads(json.dumps({**item.inputs, **imported}, default=str)),
             "outputs": json.loads(json.dumps(dict(item.outputs), default=str)),
             **({"id": str(item.id)} if item.custom else {}),
+            **({"importID": item.import_id} if item.import_id else {}),
             **time,
         }
         for item in recording
