@@ -18,7 +18,7 @@ from ebbtide.operations.adopting import declaration as writer
 from ebbtide.operations.adopting.declaration import Fields
 from ebbtide.operations.adopting.found import Found, FoundResource, LeftOut
 from ebbtide.operations.adopting.kueue_objects import COMMAND
-from ebbtide.values.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
 from ebbtide.values.paths import path_keys, path_text, value_at
 
 
@@ -137,7 +137,9 @@ def draft_of(found: Found, top: Fields, cloud: Fields, *, pools_only: bool, with
             left_out.append(LeftOut(name=f"pool {name}", reason=reason))
             continue
         if pool.nodes.count == 0:
-            left_out.append(LeftOut(name=f"pool {name}", reason=_EMPTY))
+            place = {**cluster.inputs, "cluster": cluster.name, "pool": name}
+            reason = f"{_EMPTY}: {_AUTOSCALE[found.cloud].format_map(place)}"
+            left_out.append(LeftOut(name=f"pool {name}", reason=reason))
             continue
         is_system = not pools_only and name == system
         pools[name] = writer.pool_fields(
@@ -164,9 +166,17 @@ def draft_of(found: Found, top: Fields, cloud: Fields, *, pools_only: bool, with
 
 _WITHHELD: Final = "It holds a secret, which no file of the stack may have: it stays as it is in the cloud."
 _EMPTY: Final = (
-    "It has neither nodes nor an autoscaler, and a declared pool has one of them. Switch its autoscaler on, "
-    "with a minimum of zero, or give it a node; then adopt it."
+    "It has neither nodes nor an autoscaler, and a declared pool has one of them. Give it a node, or switch "
+    "its autoscaler on, and adopt again"
 )
+_AUTOSCALE: Final = by_cloud(
+    gke="gcloud container clusters update {cluster} --project {project} --location {location} --node-pool "
+    "{pool} --enable-autoscaling --min-nodes 0 --max-nodes N",
+    aks="az aks nodepool update --resource-group {resourceGroupName} --cluster-name {cluster} --name {pool} "
+    "--enable-cluster-autoscaler --min-count 0 --max-count N",
+)
+"""Commands that switch the autoscaler of a pool on (GKE docs, cluster-autoscaler; azure-aks-docs,
+cluster-autoscaler; 2026)."""
 _OF_OWNER: Final = "It is part of the cluster, and stays with the cluster's owner."
 _WITHOUT_KUEUE: Final = (
     "Its nodes are queued, and the stack would install Kueue for it. If the cluster has Kueue, add its "
@@ -212,7 +222,8 @@ def without_faults(draft: Draft, faults: tuple[Fault, ...]) -> bool:
             case ("pools", int(index), "overrides", *rest):
                 changed |= _refuse(draft, names[index], [str(key) for key in rest], reason)
             case ("pools", int(index), str(field), *rest):
-                if names[index] in draft.pools and not _drop(draft, names[index], (field, *rest), reason):
+                without = f"{fault.problem} {_REMOVED.get(field, _CHANGED)}"
+                if names[index] in draft.pools and not _drop(draft, names[index], (field, *rest), without):
                     draft.leave(names[index], reason)
                 changed = True
             case ("cloud", "overrides", *rest):
@@ -269,6 +280,14 @@ def _drop(draft: Draft, name: str, keys: tuple[str | int, ...], reason: str) -> 
         return False
     draft.left_out.append(LeftOut(name=f"{path_text(keys)} of pool {name}", reason=reason))
     return True
+
+
+_REMOVED: Final = {
+    "labels": "The first update removes it from the nodes, and pods that select it no longer start there.",
+    "taints": "The first update removes it from the nodes, and pods without its toleration start there, too.",
+}
+"""What follows for a pool, by the field that is left out in part."""
+_CHANGED: Final = "The first update changes it."
 
 
 def _refuse(draft: Draft, name: str, keys: list[str], reason: str) -> bool:

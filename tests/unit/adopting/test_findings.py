@@ -127,6 +127,7 @@ def test_a_refused_label_or_taint_costs_itself_alone(
     (batch,) = (item for item in adoption.declaration["pools"] if item["name"] == "batch")
     assert batch["labels"] == {"team": "ml"}
     names = _left(adoption)
+    assert all("The first update removes it from the nodes, and pods" in reason for reason in names.values())
     assert [any(name.startswith(field) and "of pool batch" in name for name in names) for field in left] == (
         [True] * len(left)
     )
@@ -189,7 +190,17 @@ def test_pools_that_no_declaration_has_say_why() -> None:
         left_out=found.left_out,
     )
     left = _left(_proved(both))
-    assert "neither nodes nor an autoscaler" in left["pool empty"]
+    assert left["pool empty"].startswith("It has neither nodes nor an autoscaler")
+    assert left["pool empty"].endswith(
+        "adopt again: gcloud container clusters update lab --project acme-ml --location us-central1-a "
+        "--node-pool empty --enable-autoscaling --min-nodes 0 --max-nodes N"
+    )
+    idle = aks_shapes.pool("idle", "Standard_D4s_v5", count=0)
+    on_aks = [*copy.deepcopy(aks_shapes.VERIFIED)]
+    on_aks[0]["agentPoolProfiles"].append(idle)
+    assert _left(on_azure.adopted(on_aks))["pool idle"].endswith(
+        "--cluster-name aks-verified --name idle --enable-cluster-autoscaler --min-count 0 --max-count N"
+    )
     assert left["pool going"] == "It is being deleted."
     assert left["pool theirs"] == "It is of another cluster."
 
