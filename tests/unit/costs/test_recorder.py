@@ -141,6 +141,16 @@ def test_a_node_that_left_with_its_attempt(cluster: Cluster) -> None:
         assert (line["end"], line["uncertain"]) == (START + 150, 150)
 
 
+def test_pods_on_other_nodes(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    """A pod on a node of another stack is passed over in silence; one whose node has left has ended."""
+    cluster.pods.append(pod("other", "elsewhere", START))
+    assert _run(cluster, 300) == 0
+    assert (_open(cluster), capsys.readouterr().out) == ({"node-one", "pod-train-0"}, "")
+    cluster.nodes = []
+    assert _run(cluster, 600) == 2
+    assert (cluster.lines().keys(), _open(cluster)) == ({"node-one", "pod-train-0"}, set())
+
+
 @pytest.mark.parametrize("reason", ["RemovingNode", "DeletingNode"])
 def test_an_event_has_the_end_of_a_node(cluster: Cluster, reason: str) -> None:
     """A node that left ends with the event, and so do the attempts on it."""

@@ -187,9 +187,25 @@ def test_an_undo_may_be_killed_before_and_after_every_write(
         assert (stack["outputs"], _restored(world)) == ({"kubeconfig": "{}"}, {"a", "b"})
 
 
-def test_an_undo_without_queues_leaves_no_record(tmp_path: Path) -> None:
-    """Other objects of Kubernetes are taken out of the state, and need no cluster."""
+def test_an_undo_leaves_no_reference(tmp_path: Path) -> None:
+    """What stays depends on nothing that is gone, and is deleted with nothing that is; other objects of
+    Kubernetes need no cluster, and leave no record."""
     world, undo = _adopted(tmp_path, {})
+    (_, cpu, *_) = (item["urn"] for item in world.deployment["resources"])
+    other = resource("t", "other")
+    references: dict[str, Any] = {
+        "dependencies": [cpu, other["urn"]],
+        "propertyDependencies": {"a": [cpu], "b": None},
+    }
+    kept = [
+        resource("t", "one", deletedWith=cpu, **references),
+        resource("t", "two", deletedWith=other["urn"]),
+        other,
+    ]
+    world.deployment["resources"] += kept
     assert undo()
-    (stack,) = world.deployment["resources"]
+    stack, one, *rest = world.deployment["resources"]
     assert (stack["outputs"], _restored(world)) == ({"kubeconfig": "{}"}, set())
+    without: dict[str, Any] = {"dependencies": [other["urn"]], "propertyDependencies": {"a": [], "b": []}}
+    assert one == resource("t", "one", **without)
+    assert rest == kept[1:]

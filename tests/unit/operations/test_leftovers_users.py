@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from ebbtide.clients.kubernetes import JSON, Api, ApiError, Object
 from ebbtide.operations import access
 from ebbtide.operations.engine.state import ObjectReference
 from ebbtide.operations.leftovers import users
+from ebbtide.values import clock
 from ebbtide.values.cloud_kind import CloudKind
 from tests.unit.operations.objects import STATE, made, pod
 from tests.unit.operations.world import World
@@ -132,6 +134,57 @@ def test_what_keeps_a_claim_ends_with_it_and_nothing_else_does() -> None:
         "/api/v1/pods/other-0",
         "/apis/batch/v1/jobs/other",
     }
+
+
+_DRIVER = "external-provisioner.volume.kubernetes.io/finalizer"
+_LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/pd-csi-storage-gke-io"
+_REFUSALS = (None, ApiError(404, "gone"), ApiError(409, "changed", reason="Conflict"), ApiError(403, "no"))
+
+
+@pytest.mark.parametrize("refusal", _REFUSALS, ids=str)
+@pytest.mark.parametrize("runs", [False, True], ids=["no driver", "driver"])
+def test_the_disk_of_a_deleted_claim_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, refusal: ApiError | None, *, runs: bool
+) -> None:
+    """A volume that outlives its claim is what remains; only the finalizer of a driver that no longer runs is
+    removed, and one that is gone by then is no error."""
+    claim, policy = made("scratch"), {"persistentVolumeReclaimPolicy": "Delete"}
+    disk = made("disk", "", spec={**policy, "claimRef": {"uid": claim["metadata"]["uid"]}})
+    disk["metadata"] |= {"finalizers": [_DRIVER, "acme/stays"], "deletionTimestamp": "2026-11-21T12:00:00Z"}
+    other = made("other", "", spec={**policy, "claimRef": {"uid": "another"}})
+    seconds = 10 if runs else 600
+    lease = made("lease", spec={"renewTime": (clock.now() - timedelta(seconds=seconds)).isoformat()})
+    lease["metadata"]["name"] = _LEASE.rpartition("/")[2]
+    world = World(
+        [],
+        {
+            "/api/v1/persistentvolumeclaims/scratch": claim,
+            "/api/v1/persistentvolumes/disk": disk,
+            "/api/v1/persistentvolumes/other": other,
+            _LEASE: lease,
+        },
+    )
+    written: list[Any] = []
+
+    def patch(path: str, body: Any) -> None:
+        written.append((path, body["metadata"]["finalizers"]))
+        if refusal:
+            raise refusal
+
+    monkeypatch.setattr(world, "patch", patch)
+    monkeypatch.setattr(users, "_TIMEOUT", 0.0)
+    monkeypatch.setattr(users, "_STEP", 0.0)
+    item = users.UserObject(
+        kind="PersistentVolumeClaim", namespace="research", name="scratch", uid=claim["metadata"]["uid"]
+    )
+    lines: list[str] = []
+    if refusal and refusal.forbidden and not runs:
+        with pytest.raises(ApiError):
+            users.clean_up(world, [item], lines.append)
+        return
+    assert users.clean_up(world, [item], lines.append) == [f"PersistentVolume disk: {_DRIVER}, acme/stays"]
+    assert written == ([] if runs else [("/api/v1/persistentvolumes/disk", ["acme/stays"])])
+    assert [_DRIVER in line for line in lines] == [True] * len(written)
 
 
 def test_objects_of_users_alone_are_listed() -> None:

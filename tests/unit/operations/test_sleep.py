@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -303,27 +302,26 @@ def test_a_queue_wakes_as_it_was(before: str, drains: list[bool]) -> None:
     assert not access.is_asleep(api.queue)
 
 
-def test_a_queue_that_may_not_be_released_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A refusal ends the release at once: only webhooks that do not answer yet are waited for."""
+@pytest.mark.parametrize(("status", "minutes"), [(403, 0), (500, 15)])
+def test_a_queue_that_cannot_be_released_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, status: int, minutes: int
+) -> None:
+    """Webhooks that do not answer have a quarter of an hour; a refusal ends the release at once."""
+    world = World([], {f"{QUEUES}/cpu": {"metadata": {"name": "cpu", "annotations": {ASLEEP: "None"}}}})
+    time = [0.0]
 
     def refuse(*_: object) -> None:
-        raise ApiError(403, "You may not.")
+        raise ApiError(status, "You may not.")
 
-    def never(_: float) -> None:
-        raise AssertionError
+    def passes(seconds: float) -> None:
+        time[0] += seconds
 
-    held: Object = {
-        "metadata": {"name": "cpu", "annotations": {ASLEEP: "None"}},
-        "spec": {"stopPolicy": "Hold"},
-    }
-    monkeypatch.setattr("time.sleep", never)
-
-    def find(_path: str) -> Object:
-        return held
-
-    api = SimpleNamespace(find=find, patch=refuse)
+    monkeypatch.setattr(world, "patch", refuse)
+    monkeypatch.setattr("time.sleep", passes)
+    monkeypatch.setattr("time.monotonic", lambda: time[0])
     with pytest.raises(ApiError, match="You may not"):
-        release(cast("Api", api), ["cpu"])
+        release(world, ["gone", "cpu"])
+    assert time[0] // 60 == minutes
 
 
 @pytest.mark.parametrize(

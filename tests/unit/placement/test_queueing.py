@@ -425,6 +425,17 @@ def test_a_job_cannot_request_several_shares() -> None:
         job(cluster, **request, gpus=17)
 
 
+def test_nodes_come_together_for_the_queues_that_ask_for_it() -> None:
+    """One queue suffices for the check, and another one is without it."""
+    together = {"name": "together", "pools": ["t4"], "together": True}
+    made = queueing(declare(changed(AKS, queues=[together, {"name": "alone", "pools": ["t4"]}])))
+    assert [check.name for check in made.checks] == ["together"]
+    assert {queue.name: [*queue.checks] for queue in made.cluster_queues} == {
+        "together": ["together"],
+        "alone": [],
+    }
+
+
 TOPOLOGY = "cloud.google.com/gke-tpu-topology"
 RUN: dict[str, Any] = {"name": "train", "image": "train:1", "pool": "tpus", "cpu": "1", "memory": "1Gi"}
 
