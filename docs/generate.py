@@ -166,12 +166,17 @@ Trainer and JobSet, and checks the outcome. A step is a pod of Kubeflow Pipeline
 
 _MEMBERS: Final = """\
 Roles of a team's members in the cloud; a test records a stack on each cloud and finds no others. Their rights
-in the team's namespace are tried below. On AKS, a member who is declared by user name gets no role. Within
-the cluster, members read logs and metrics of their pods with `kubectl logs` and `kubectl top pods`. On GKE,
-no role of a stack gives the logs of deleted pods, to which `ebbtide logs` links: a log view is limited by
-project, resource type and log, but not by namespace (Cloud Logging docs, logs-views, 2026), so a role would
-disclose the logs of every team. An owner can give a team [a log bucket of its
-own](members.md#logs-of-deleted-pods-on-gke). No cloud limits metrics to a namespace."""
+in the team's namespace are tried in [attempts](attempts.md). On AKS, a member who is declared by user name
+gets no role. Within the cluster, members read logs and metrics of their pods with `kubectl logs` and `kubectl
+top pods`. On GKE, no role of a stack gives the logs of deleted pods, to which `ebbtide logs` links: a log
+view is limited by project, resource type and log, but not by namespace (Cloud Logging docs, logs-views,
+2026), so a role would disclose the logs of every team. An owner can give a team [a log bucket of its
+own](members.md#logs-of-deleted-pods-on-gke). No cloud limits metrics to a namespace.
+
+A Job that selects nodes which no pool has holds its quota for nothing: Kueue knows only the labels of its
+flavors. It is evicted when its pods have not started within `waitForPodsReady`, 30 minutes, an hour with
+pools that start from zero, or a week with flex-start, and tried again after a backoff of at most an hour.
+Kueue has no setting for less; `ebbtide why` names the Jobs that hold a queue's quota (Kueue 0.19)."""
 
 _POWERS: Final = """\
 Rights by which a subject could become more than it is, in all namespaces or in those of controllers. `make
