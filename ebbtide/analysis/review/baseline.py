@@ -19,6 +19,7 @@ from ebbtide.analysis.recording.values import Plain
 from ebbtide.analysis.review.difference import updates
 from ebbtide.declaration.catalog.prices import PriceFileError, current_own_prices
 from ebbtide.errors import EbbtideError
+from ebbtide.text import several
 from ebbtide.values.user_files import LARGEST_GENERATED, UserFileError, read_text
 
 _STACK_FILES: Final = (".yaml", ".yml")
@@ -107,7 +108,14 @@ def _version(name: str, files: StackFiles, version: str) -> Baseline:
         with earlier.prices():
             return Baseline(name, record_stack(files), earlier=earlier)
     except ProgramError as error:
-        raise BaselineError(f"{version}, the program cannot be recorded: {error}") from error
+        first, *others = str(error).splitlines()
+    # Not from its cause: faults of the earlier version would be shown as those of the file under review.
+    more = f" (and {several(len(others), 'more line')})" if others else ""
+    raise BaselineError(
+        f"{version}, the program cannot be recorded, so that nothing was compared: {first}{more} Review "
+        "against a commit whose program works, or against the deployed state: `pulumi stack export "
+        f"--file state.json --stack {files.stack}`, then --against state.json."
+    )
 
 
 def _at_ref(files: StackFiles, ref: str) -> Baseline:
@@ -121,10 +129,13 @@ def _at_ref(files: StackFiles, ref: str) -> Baseline:
             config_file = tree / config_file.relative_to(root.resolve())
         if not (tree / directory / "Pulumi.yaml").is_file() or not config_file.is_file():
             return Baseline(ref, None)
+        old, problem = None, ""
         try:
             old = read_stack(tree / directory, files.stack, config_file=config_file)
         except StackFileError as error:
-            raise BaselineError(f"At {ref}, the stack's files are invalid: {error}") from error
+            problem = f"At {ref}, the stack's files are invalid: {error}"
+        if old is None:  # not from its cause, as in `_version`
+            raise BaselineError(problem)
         recorded = _version(ref, old, f"At {ref}")
         assert recorded.recording is not None  # noqa: S101 - the stack exists at the ref
         moved = _moved(recorded.recording, str(tree), str(root.resolve()))

@@ -308,8 +308,27 @@ def test_a_program_that_failed_at_the_ref(project: Path) -> None:
     git(project, "commit", "--all", "--quiet", "--message", "broken")
     (project / "__main__.py").write_text(PROGRAM)
     message = _refused(_review(project, "--against", "HEAD"))
-    assert "At HEAD, the program cannot be recorded:" in message
+    assert "At HEAD, the program cannot be recorded, so that nothing was compared:" in message
     assert "broken then" in message
+
+
+@pytest.mark.parametrize(
+    ("broken", "start"),
+    [
+        (_BASE.replace("e2-standard-4", "e2-standard-5"), "At HEAD, the program cannot be recorded"),
+        (f"{_BASE}  - ]\n", "At HEAD, the stack's files are invalid"),
+    ],
+)
+def test_a_declaration_that_is_invalid_at_the_ref(extended: Path, broken: str, start: str) -> None:
+    """The answer is about the ref, with neither a position nor a fault of the file under review."""
+    (extended / "Pulumi.dev.yaml").write_text(broken)
+    commit_all(extended)
+    (extended / "Pulumi.dev.yaml").write_text(_BASE)
+    done = CliRunner().invoke(app, ["review", "dev", "--against", "HEAD", "--format", "json"])
+    (error,) = json.loads(done.stdout)["errors"]
+    assert error["message"].startswith(start)
+    assert (error["file"], error["line"], error["rule"]) == (None, None, "against")
+    assert " ".join(done.stderr.split()).startswith(start)
 
 
 def test_no_repository_and_no_git(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
