@@ -91,7 +91,9 @@ def _resources(text: str, file: str) -> list[dict[str, Any]]:
     except ValidationError as error:
         fault = error.errors()[0]
         path = path_text(("resources", *fault["loc"]))
-        raise StateError(f"{file} is not an exported state: {path}: {fault['msg']}. {_HINT}") from None
+        is_missing = fault["type"] == "missing"
+        problem = "is missing" if is_missing else "has a value of another type than the engine writes"
+        raise StateError(f"{file} is not an exported state: {path} {problem}. {_HINT}") from None
     return resources
 
 
