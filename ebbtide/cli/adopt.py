@@ -25,7 +25,6 @@ from ebbtide.cli.options import (
 from ebbtide.cli.up import confirmed
 from ebbtide.text import and_list, several
 from ebbtide.values.given_command import given_command
-from ebbtide.values.paths import is_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -178,12 +177,14 @@ def show(adopted: "Adopted", output: "Console") -> None:
     """Print the table of fields, and what follows from the adoption."""
     from rich.table import Table
 
+    from ebbtide.operations.adopting.found import STATUSES
+
     adoption = adopted.adoption
     output.print(f"{adopted.cluster} in {adopted.place}", soft_wrap=True)
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("RESOURCE", overflow="fold")
-    for heading in ("READ", "DECLARED", "OVERRIDDEN", "LEFT"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in ("read", *STATUSES):
+        table.add_column(heading.upper(), justify="right", no_wrap=True)
     for name, counts in adoption.counts().items():
         table.add_row(name, *map(str, counts))
     output.print(table)
@@ -203,9 +204,6 @@ def _sections(adopted: "Adopted") -> "Iterator[tuple[str, list[str]]]":
         f"{row.resource}: {row.path} is {shown(row.value)}. {row.reason}"
         for row in adoption.fields
         if row.status == LEFT
-        and not any(
-            row.resource == item.resource and is_within(row.path, item.path) for item in adoption.updates
-        )
     ]
     updates, recreating = (
         [

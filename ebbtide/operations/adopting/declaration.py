@@ -129,8 +129,10 @@ def _machine(pool: RecordedPool) -> Fields | None:
 
 def cloud_fields(fields: Fields) -> Fields:
     """Return a `cloud` without its defaults."""
-    model = by_cloud(gke=Gke, aks=Aks)[fields["kind"]]
-    return pruned(_given(fields), lambda candidate: _written(model.model_validate(candidate)))
+    model, given = by_cloud(gke=Gke, aks=Aks)[fields["kind"]], _given(fields)
+    with suppress(ValueError):  # the rules say what is wrong with it
+        return pruned(given, lambda candidate: _written(model.model_validate(candidate)))
+    return given
 
 
 def _given(fields: Fields) -> Fields:

@@ -12,7 +12,7 @@ A module for each cloud (`google`, `azure`) converts the cloud's own documents, 
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from ebbtide.analysis.reading import aks, gke
 from ebbtide.analysis.recording.recording import Recording
@@ -131,10 +131,12 @@ def merged(documents: Iterable[Found]) -> Found:
     return whole
 
 
-Status: TypeAlias = Literal["declared", "overridden", "left"]
+Status: TypeAlias = Literal["declared", "overridden", "changed", "left"]
 DECLARED: Final = "declared"
 OVERRIDDEN: Final = "overridden"
+CHANGED: Final = "changed"
 LEFT: Final = "left"
+STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 _TOTAL: Final = "total"
 
 
@@ -146,8 +148,8 @@ class FieldRow:
         resource: name of its cluster or pool.
         path: path in the provider's inputs.
         value: the found value.
-        status: `declared`, `overridden` or `left`.
-        reason: why it is left; empty otherwise.
+        status: `declared`, `overridden`, `changed` by the first update, or `left`.
+        reason: why it is changed or left; empty otherwise.
     """
 
     resource: str
@@ -204,15 +206,15 @@ class Adoption:
     before: Recording
     recording: Recording
 
-    def counts(self) -> dict[str, tuple[int, int, int, int]]:
-        """Return the numbers of fields that were read, declared, overridden and left, by resource, and their
-        sums under `total`."""
+    def counts(self) -> dict[str, tuple[int, ...]]:
+        """Return the number of fields that were read, and of each status, by resource, and their sums under
+        `total`."""
         names = [*dict.fromkeys(row.resource for row in self.fields), _TOTAL]
         return {name: self._counts(name) for name in names}
 
-    def _counts(self, name: str) -> tuple[int, int, int, int]:
+    def _counts(self, name: str) -> tuple[int, ...]:
         own = [row.status for row in self.fields if name in (row.resource, _TOTAL)]
-        return len(own), own.count(DECLARED), own.count(OVERRIDDEN), own.count(LEFT)
+        return len(own), *(own.count(status) for status in STATUSES)
 
 
 def shown(value: Plain) -> str:

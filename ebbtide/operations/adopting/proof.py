@@ -26,6 +26,7 @@ from ebbtide.operations.adopting import declaration as writer
 from ebbtide.operations.adopting.declaration import Fields
 from ebbtide.operations.adopting.draft import Draft, draft_of, found_zones, keep_with_owner, without_faults
 from ebbtide.operations.adopting.found import (
+    CHANGED,
     CLUSTERS,
     DECLARED,
     LEFT,
@@ -85,10 +86,16 @@ def adopt(
         changes = tuple(_settled(draft, change) for change in compared)
         if not _improve(draft, changes, before, recording):
             return replace(_adoption(draft, changes, before, recording), recording=recorded)
-    paths = [f"{_key(item.resource) or 'cluster'}: {field.path}" for item in changes for field in item.fields]
+    differing = [
+        f"{_key(item.resource) or 'cluster'}: {field.path} is {shown(field.old)}, and "
+        + _reason(draft, item.resource, field)
+        for item in changes
+        for field in item.fields
+    ]
+    alone = "" if pools_only else "Adopt its pools alone with --pools-only. "
     raise AdoptionError(
-        "The declaration of the cluster does not settle: each version of it changes other fields, at last "
-        f"{', '.join(paths[:_SHOWN])}. Adopt its pools alone with --pools-only, and report this line."
+        "The declaration of the cluster does not settle: whenever it has the found values of some fields, "
+        "others differ. At last:\n" + "\n".join(differing[:_SHOWN]) + f"\n{alone}Report these lines."
     )
 
 
@@ -364,7 +371,7 @@ def _rows(draft: Draft, old: Resource, new: Resource, changes: tuple[FieldChange
         if any(is_within(path, item) for item in spelled):
             pass
         elif change is not None:
-            status, reason = LEFT, _reason(draft, new, change)
+            status, reason = CHANGED, _reason(draft, new, change)
         elif at(own, path) is not None:
             status = OVERRIDDEN
         elif at(dict(new.inputs), path) is None:

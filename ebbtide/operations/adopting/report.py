@@ -22,9 +22,10 @@ class ReadField(DocumentPart):
     value: Any
     """The found value; `[secret]` for a secret."""
     status: Status
-    """`declared`, `overridden`, or `left` without a word in the declaration."""
+    """`declared`, `overridden`, `changed` by the first update, or `left` without a word in the
+    declaration."""
     reason: str
-    """Why it is left, as a sentence; empty otherwise."""
+    """Why it is changed or left, as a sentence; empty otherwise."""
 
 
 class FirstUpdate(DocumentPart):

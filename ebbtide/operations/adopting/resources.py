@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, cast
@@ -33,7 +32,7 @@ from ebbtide.operations import access
 from ebbtide.operations.adopting.kueue_objects import compare_objects, content
 from ebbtide.operations.engine.events import Step
 from ebbtide.operations.engine.failures import OperationError, explanation, unlocking
-from ebbtide.operations.engine.stack import Preview
+from ebbtide.operations.engine.stack import Completed, Preview
 from ebbtide.operations.engine.state import AKS_CLUSTER, record, with_record
 from ebbtide.operations.leftovers import stack
 from ebbtide.operations.leftovers.cloud import Others
@@ -73,21 +72,21 @@ class Check:
     refusals: tuple[str, ...] = ()
 
 
-def held(recording: Recording, deployment: Mapping[str, Any], completed: datetime | None) -> frozenset[str]:
+def held(recording: Recording, deployment: Mapping[str, Any], completed: Completed) -> frozenset[str]:
     """Return the URNs of adopted resources that no update has confirmed yet: those that the next one imports,
     and those that were imported since the last one that succeeded.
 
     Args:
         recording: the program.
         deployment: the `deployment` of `pulumi stack export`.
-        completed: end of the last update that succeeded; None if there is none.
+        completed: the end of the last update that succeeded.
     """
     present = {str(item["urn"]): item for item in parts(deployment, "resources")}
     pending = {item.urn for item in recording if item.import_id and item.urn not in present}
     imported = {
         urn
         for urn, item in present.items()
-        if item.get("importID") and is_later(item.get("created"), completed)
+        if item.get("importID") and is_later(item.get("created"), completed.update)
     }
     return frozenset(pending | imported)
 

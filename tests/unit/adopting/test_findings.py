@@ -2,10 +2,12 @@
 
 import copy
 import json
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
+from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.declaration.model.declare import declare
 from ebbtide.operations.adopting import google, kueue, sources, terraform
 from ebbtide.operations.adopting.found import Adoption, AdoptionError, Found
@@ -297,3 +299,51 @@ def test_a_secret_of_a_pulumi_export_is_named(*, encrypted: bool) -> None:
     (made,) = found.clusters
     assert made.withheld == ("httpProxyConfig",)
     assert "httpProxyConfig" not in made.inputs
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"releaseChannel": {"channel": "ACCELERATED"}}, "releaseChannel cannot be accelerated."),
+        ({"autoscaling": {"autoscalingProfile": "TURBO"}}, "profile cannot be turbo."),
+    ],
+)
+def test_a_value_that_no_field_has_is_said_in_the_declarations_words(changes: Document, reason: str) -> None:
+    """The cluster stays with its owner, or the field with the cloud, for a reason without a validator's text
+    and address."""
+    reasons = " ".join(_left(adopted(_lab(**changes))).values())
+    assert reason in reasons
+    assert not [word for word in ("validation error", "pydantic", "input_value") if word in reasons]
+
+
+def test_a_declaration_that_does_not_settle_says_why() -> None:
+    """The last differences are named with both values; the pools alone are the advice only for a whole
+    cluster."""
+    rounds: list[str] = []
+
+    def record(declaration: Document) -> Recording:
+        """Record a program that changes another key each time."""
+        rounds.append(f"k{len(rounds)}")
+        made = synth(declaration)
+        return replace(made, resources=tuple(_with_key(item, rounds[-1]) for item in made.resources))
+
+    metadata = {f"k{number}": "found" for number in range(20)}
+    found = sources.one_cluster(
+        _of_cluster(_lab(pool("batch", "n2-standard-8", config={"metadata": metadata}))), None
+    )
+    top = {"name": "lab", "owner": "ml"}
+    with pytest.raises(AdoptionError) as raised:
+        adopt(found, top, google.cloud_fields(found), record, pools_only=True)
+    lines = str(raised.value).splitlines()
+    assert lines[0].startswith("The declaration of the cluster does not settle")
+    key = rounds[-1]
+    assert f'batch: nodeConfig.metadata.{key} is "found", and Ebbtide sets "other".' in lines
+    assert lines[-1] == "Report these lines."
+
+
+def _with_key(item: Resource, key: str) -> Resource:
+    if item.type != "gcp:container/nodePool:NodePool":
+        return item
+    metadata = {f"k{number}": "found" for number in range(20)} | {key: "other"}
+    config = {**cast("Document", item.inputs["nodeConfig"]), "metadata": metadata}
+    return replace(item, inputs={**item.inputs, "nodeConfig": config})

@@ -8,7 +8,7 @@ import pytest
 from ebbtide.analysis.reading import gke
 from ebbtide.declaration.model.declare import declare
 from ebbtide.operations.adopting import google, sources, terraform
-from ebbtide.operations.adopting.found import LEFT, Adoption, AdoptionError
+from ebbtide.operations.adopting.found import CHANGED, LEFT, STATUSES, Adoption, AdoptionError
 from ebbtide.operations.adopting.proof import adopt
 from tests.synth import synth
 from tests.unit.adopting.gke_shapes import Document, cluster, pool, queued_gpus
@@ -81,7 +81,7 @@ def test_a_cluster_of_gcloud_is_declared_whole() -> None:
         "overrides": {},
     }
     assert [item["id"].rpartition("/")[2] for item in adoption.resources] == ["lab", "admin", "t4"]
-    assert [row.path for row in adoption.fields if row.status == LEFT] == [
+    assert [row.path for row in adoption.fields if row.status == CHANGED] == [
         "controlPlaneEndpointsConfig.dnsEndpointConfig.allowExternalTraffic"
     ]
     assert declare(declaration)
@@ -143,11 +143,15 @@ def test_an_autopilot_cluster_is_refused() -> None:
 
 
 def test_every_field_is_counted_once() -> None:
-    """Fields that were read are declared, overridden or left with a reason."""
+    """Fields that were read are declared, overridden, changed or left, the last two with a reason: what stays
+    is not what Ebbtide sets."""
     adoption = adopted(cluster("lab", "us-central1-a", [pool("admin", "e2-standard-4"), _T4]))
     for read, *parts in adoption.counts().values():
         assert read == sum(parts)
-    assert all(row.reason for row in adoption.fields if row.status == LEFT)
+    reasons = {status: [row.reason for row in adoption.fields if row.status == status] for status in STATUSES}
+    assert all(reason.startswith("Ebbtide ") for reason in reasons[CHANGED])
+    assert reasons[CHANGED]
+    assert not [reason for reason in reasons[LEFT] if not reason or reason.startswith("Ebbtide ")]
 
 
 _NODES = {

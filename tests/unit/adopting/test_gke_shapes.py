@@ -13,9 +13,11 @@ import yaml
 from ebbtide.analysis.changes.property_path import plain_path
 from ebbtide.analysis.recording.values import masked
 from ebbtide.analysis.review.difference import compare
+from ebbtide.declaration.model.pool_inputs import field_by_input
 from ebbtide.operations.adopting import google
-from ebbtide.operations.adopting.found import LEFT, OVERRIDDEN, Adoption
+from ebbtide.operations.adopting.found import CHANGED, LEFT, OVERRIDDEN, Adoption
 from ebbtide.operations.adopting.proof import name_of
+from ebbtide.values.cloud_kind import CloudKind
 from tests.unit.adopting.gke_shapes import SHAPES, Document, cluster, merged, pool
 from tests.unit.adopting.test_gke import WORKLOAD_IDENTITY, adopted
 from tests.unit.adopting.test_nothing_is_skipped import unlisted
@@ -30,7 +32,10 @@ def table(adoption: Adoption) -> dict[str, Any]:
     return {
         "fields": {name: list(counts) for name, counts in adoption.counts().items()},
         "overridden": sorted({f"{item.resource}: {plain_path(item.path)}" for item in own}),
-        "left": [f"{item.resource}: {item.path}" for item in adoption.fields if item.status == LEFT],
+        **{
+            status: [f"{item.resource}: {item.path}" for item in adoption.fields if item.status == status]
+            for status in (CHANGED, LEFT)
+        },
         "updated": [
             f"{item.resource}: {item.path} {masked(item.old)} > {masked(item.new)}"
             for item in adoption.updates
@@ -48,8 +53,11 @@ def test_a_public_shape_is_adopted(shape: Callable[[], Document]) -> None:
     assert found
     assert unlisted(found, adoption) == []
     assert "existing" not in adoption.declaration["cloud"]
-    read, declared, overridden, _ = adoption.counts()["total"]
+    read, declared, overridden, *_ = adoption.counts()["total"]
     assert declared + overridden >= _ENOUGH * read
+    pools = {item["name"] for item in adoption.declaration["pools"]}
+    kept = [row for row in adoption.fields if row.resource in pools and row.status == LEFT]
+    assert not [row.path for row in kept if plain_path(row.path) in field_by_input(CloudKind.GKE)]
     assert table(adoption) == yaml.safe_load(_GOLDEN.read_text())[shape.__name__]
     changes = compare(adoption.before, adoption.recording, deployed=True)
     assert {change.action for change in changes} == {"create", "update"}

@@ -50,7 +50,7 @@ def _adopt(*words: str, status: int = 0, command: str = "adopt") -> str:
 def test_a_description_becomes_a_stack(project: Path) -> None:
     """The declaration previews as written, and the file of resources names the cluster and its pool."""
     output = _adopt("shared", "--from", "cluster.json", "--owner", "vision-team")
-    assert "RESOURCE  READ  DECLARED  OVERRIDDEN  LEFT" in output
+    assert "RESOURCE  READ  DECLARED  OVERRIDDEN  CHANGED  LEFT" in output
     assert "Written: Pulumi.shared.yaml and adopt.shared.json." in output
     resources = read_adopt_file(project / "adopt.shared.json")
     assert [item.name for item in resources] == ["lab-cluster", "lab-admin"]
