@@ -77,7 +77,8 @@ def test_options_and_resources_that_are_no_ones() -> None:
     [
         ("{", "state.json is not JSON: Expecting property name"),
         ("[]", "state.json is not an exported state: it has no `deployment`."),
-        ('{"deployment": {"resources": [1]}}', "resources[0]: Input should be a valid dictionary"),
+        ('{"deployment": {"resources": [1]}}', "resources[0] has a value of another type than the engine"),
+        ('{"deployment": {"resources": [{"urn": "a"}]}}', "resources[0].type is missing."),
         (
             _exported().replace("dev", "prod"),
             "is the state of stack prod of project shop, not of dev of shop.",
