@@ -111,8 +111,9 @@ def _table(
 
     where = f"in namespace {namespace}" if namespace else "in all namespaces"
     if not rows:
-        others = "" if ended else " Ended workloads: --all."
-        return Text(f"No workload {'exists' if ended else 'waits or runs'} {where}.{others}")
+        others = ["Ended workloads: --all."] if not ended else []
+        others += ["Other namespaces: --all-namespaces."] if namespace else []
+        return Text(" ".join((f"No workload {'exists' if ended else 'waits or runs'} {where}.", *others)))
     counts = Counter(row.progress.phase.value for row in rows)
     states = ", ".join(f"{count:,} {phase}" for phase, count in counts.items())
     heading = Text(f"{several(len(rows), 'workload')} {where}: {states}.")

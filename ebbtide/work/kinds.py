@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import Object
-from ebbtide.text import did_you_mean, or_list
+from ebbtide.text import and_list, did_you_mean, or_list
 from ebbtide.values.given_command import given_command
 from ebbtide.work.errors import ClusterError, explained
 
@@ -160,23 +160,38 @@ def kind_of(api: Api, name: str, namespace: str, kinds: Sequence[Kind] = WORKLOA
             if _find(api, kind, f"{kind.path.format(namespace)}/{name}") is not None:
                 return kind, name
         listed = [_find(api, kind, kind.path.format(namespace)) or {} for kind in kinds]
+        elsewhere = _elsewhere(api, kinds, name)
     except ApiError as error:
         raise ClusterError(lost(error, JOB, name, namespace, known=False)) from None
     names = [item["metadata"]["name"] for found in listed for item in found.get("items") or ()]
     logs = given_command().on_job("logs", "", namespace, "--job", name)
     raise NoWorkloadError(
         f"There is no {or_list(kind.name for kind in kinds)} {name} in namespace {namespace}"
-        f"{did_you_mean(name, names)} It may have ended and been deleted after its time to live; the logs of "
-        f"a Job: `{logs}`."
+        f"{did_you_mean(name, names)}{elsewhere} It may have ended and been deleted after its time to live; "
+        f"the logs of a Job: `{logs}`."
     )
 
 
-def _find(api: Api, kind: Kind, path: str) -> Object | None:
-    """Return an object or a list; None if it does not exist, or users may not read such objects."""
+def _elsewhere(api: Api, kinds: Sequence[Kind], name: str) -> str:
+    """Return where else a workload of that name is; empty if nowhere that the caller may list."""
+    found = [
+        item["metadata"]["namespace"]
+        for kind in kinds
+        for item in (
+            _find(api, kind, kind.path.replace("/namespaces/{}", ""), fieldSelector=f"metadata.name={name}")
+            or {}
+        ).get("items", ())
+    ]
+    return f" There is one in {and_list(sorted(set(found)))}: add `--namespace`." if found else ""
+
+
+def _find(api: Api, kind: Kind, path: str, **query: str) -> Object | None:
+    """Return an object or a list; None if it does not exist, or the caller may not read it. Only Jobs of a
+    namespace must be readable."""
     try:
-        return api.find(path)
+        return api.find(path, **query)
     except ApiError as error:
-        if error.forbidden and kind is not JOB:
+        if error.forbidden and (kind is not JOB or query):
             return None
         raise
 

@@ -22,7 +22,7 @@ class _Objects(Api):
         self._objects = objects
 
     def get(self, path: str, *, accept: str = JSON, **query: str) -> dict[str, Any]:  # noqa: ARG002 - as its base
-        key = path + (f"?{query['labelSelector']}" if "labelSelector" in query else "")
+        key = "?".join((path, *(value for word, value in query.items() if word.endswith("Selector"))))
         known = self._objects.get(key, 404)
         if isinstance(known, int):
             raise ApiError(known, "refused")
@@ -68,6 +68,12 @@ def test_a_name_that_nothing_has() -> None:
     """The message names the kinds; one who may not see Jobs is told so."""
     with pytest.raises(ClusterError, match="There is no Job, TrainJob, pipeline run or experiment llm in"):
         kind_of(_Objects({}), "llm", "vision")
+    elsewhere = f"{JOB.path.replace('/namespaces/{}', '')}?metadata.name=llm"
+    jobs = [{"metadata": {"name": "llm", "namespace": place}} for place in ("vision", "speech")]
+    with pytest.raises(ClusterError, match="There is one in speech and vision: add `--namespace`"):
+        kind_of(_Objects({elsewhere: {"items": jobs}}), "llm", "default")
+    with pytest.raises(ClusterError, match=r"in namespace default\. It may have ended"):
+        kind_of(_Objects({elsewhere: 403}), "llm", "default")
     with pytest.raises(ClusterError, match="You may not follow Jobs in namespace vision"):
         kind_of(_Objects({JOB.path.format("vision") + "/llm": 403}), "llm", "vision")
 
