@@ -14,6 +14,7 @@ from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.declaration.project.extends import ExtendsError, extended
 from ebbtide.declaration.project.source import (
     NAMESPACE,
+    answer,
     completed,
     find_misplaced,
     find_source,
@@ -22,6 +23,7 @@ from ebbtide.declaration.project.source import (
     with_defaults,
 )
 from ebbtide.placement.derive import profile
+from ebbtide.text import and_list
 
 
 class Deployed(Protocol):
@@ -82,6 +84,37 @@ def configured() -> Cluster:
         return declared(completed(extended(parsed(written), root), config.get, root))
     except ExtendsError as error:
         raise pulumi.RunError(str(error)) from None
+
+
+class _Settings(Protocol):
+    """The stack's configuration with the namespace `ebbtide`."""
+
+    def get(self, key: str) -> str | None: ...
+
+
+def settings(config: _Settings, *names: str) -> dict[str, str]:
+    """Return settings of the stack, such as `owner`: its own, or those of a file that it extends. Programs
+    that an earlier `ebbtide init` wrote call it; new ones call `configured`.
+
+    Args:
+        config: the stack's configuration, `pulumi.Config("ebbtide")`.
+        names: the settings' keys.
+
+    Raises:
+        pulumi.RunError: a file that is extended cannot be used, or no file has a setting; the message has
+            every missing one.
+    """
+    root = project_directory(Path.cwd())
+    try:
+        bases = extended(parsed(config.get("cluster") or ""), root).bases
+        found = {name: answer(name, config.get, bases, root) for name in names}
+    except ExtendsError as error:
+        raise pulumi.RunError(str(error)) from None
+    missing = [f"{NAMESPACE}:{name}" for name, value in found.items() if not value]
+    if missing:
+        commands = and_list([f"`pulumi config set {key} VALUE`" for key in missing])
+        raise pulumi.RunError(f"The stack has no {and_list(missing)}. Run {commands}.")
+    return {name: value for name, value in found.items() if value}
 
 
 def deploy(declaration: Cluster, parent: pulumi.Resource | None = None, providers: Any = None) -> Deployed:

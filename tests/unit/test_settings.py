@@ -98,6 +98,35 @@ def test_settings_complete_the_declaration(project: Path) -> None:
     assert "cloud" in message
 
 
+_EARLIER = """\
+import pulumi
+from components import program
+from components.gke import deploy, provider
+
+config = pulumi.Config("ebbtide")
+settings = program.settings(config, "owner", "project", "location")
+cluster = program.declared(
+    config.require_object("cluster"),
+    owner=settings["owner"],
+    cloud={"kind": "gke", "project": settings["project"], "location": settings["location"]},
+)
+deploy(cluster, provider("gcp", cluster))
+"""
+
+
+def test_the_program_of_an_earlier_init(project: Path) -> None:
+    """A project keeps its program: its settings are read, and all that are missing are named."""
+    (project / "__main__.py").write_text(_EARLIER)
+    pools = _DEV.partition("    cloud")[2].partition("\n")[2].replace("standrad", "standard")
+    settings = "  ebbtide:owner: vision\n  ebbtide:project: acme-ml\n  ebbtide:location: us-central1-a\n"
+    (project / "Pulumi.dev.yaml").write_text(f"config:\n{settings}  ebbtide:cluster:\n{pools}")
+    config = read_stack(project, "dev").config
+    assert record(project, project="shop", stack="dev", config=config).resources
+    del config["ebbtide:owner"], config["ebbtide:location"]
+    with pytest.raises(ProgramError, match="The stack has no ebbtide:owner and ebbtide:location"):
+        record(project, project="shop", stack="dev", config=config)
+
+
 def test_accounts_of_both_clouds(project: Path) -> None:
     """The cloud is not guessed; the declared one takes its own account."""
     (project / "__main__.py").write_text(_TEMPLATE)
