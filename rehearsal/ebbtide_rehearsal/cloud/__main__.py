@@ -59,8 +59,8 @@ def assembled(directory: Path, settings: CloudSettings, store: Store) -> Generat
     """
 
     def nodes(identity: str, cloud: Literal["gke", "aks"], plane: ControlPlane) -> NodeLoop:
-        pods = plane.plan.directory / PROCESSES
-        return NodeLoop(identity, cloud, plane.api, store, pods, NodeSettings.at(settings.speed))
+        pods, sessions = plane.plan.directory / PROCESSES, plane.plan.sessions
+        return NodeLoop(identity, cloud, plane.api, store, pods, sessions, NodeSettings.at(settings.speed))
 
     clusters = ControlPlanes(directory, Path(os.environ["SSL_CERT_FILE"]), settings, store, nodes)
     try:

@@ -16,7 +16,7 @@ import yaml
 
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide_rehearsal.control_plane import plan as arguments
-from ebbtide_rehearsal.control_plane.installed import install, install_definitions
+from ebbtide_rehearsal.control_plane.installed import install
 from ebbtide_rehearsal.control_plane.plan import (
     CloudName,
     ControlPlanePlan,
@@ -119,7 +119,7 @@ class ControlPlane:
         directory = directory.resolve()
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory.chmod(0o700)
-        for before in ("etcd", "pods"):
+        for before in ("etcd", "pods", "sessions"):
             shutil.rmtree(directory / before, ignore_errors=True)
         processes = Processes()
         try:
@@ -201,9 +201,10 @@ class ControlPlane:
         self._wait("/readyz", lambda: bool(self.api.get("/readyz")))
         self._run("kube-controller-manager", arguments.controller_manager)
         self._run("kube-scheduler", arguments.scheduler)
-        install_definitions(self.api, self._tools.path("kwok-crds"), "*_cluster*.yaml")
+        self._run("kwok", arguments.kwok)
         # Commands of `kubectl exec` are looked up here, as in a pod that runs as a process.
-        self._run("kwok", arguments.kwok, {"PATH": f"{Path(sys.executable).parent}:{os.defpath}"})
+        variables = {"PATH": f"{Path(sys.executable).parent}:{os.defpath}"}
+        self._run("streaming-server", arguments.streaming_server, variables)
         install(self.api, self.plan.cloud, self._tools.path("provisioning-request-crds"))
         account = "/api/v1/namespaces/default/serviceaccounts/default"
         self._wait("the service account of a new namespace", lambda: self.api.find(account) is not None)
@@ -250,6 +251,7 @@ class ControlPlane:
 
 def _write(plan: ControlPlanePlan, tools: ControlPlaneTools) -> None:
     """Write the programs' configuration files."""
+    plan.sessions.mkdir()
     identities, issued = plan.identities, plan.certificates
     others = [item.program.labels for item in available_programs(tools)]
     plan.token_file.touch(mode=0o600)

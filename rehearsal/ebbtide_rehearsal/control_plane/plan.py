@@ -78,6 +78,7 @@ class Certificates:
         api_server: the API server's serving certificate.
         etcd: etcd's serving and client certificate.
         front_proxy: the API server's client certificate for aggregated APIs.
+        kubelet: the kubelets' serving certificate.
         accounts_key: the signing key of service account tokens, including its public half.
     """
 
@@ -86,6 +87,7 @@ class Certificates:
     api_server: KeyPair
     etcd: KeyPair
     front_proxy: KeyPair
+    kubelet: KeyPair
     accounts_key: Path
 
     def authority_data(self) -> str:
@@ -125,6 +127,7 @@ def issue(directory: Path, names: Sequence[str] = ()) -> Certificates:
         api_server=pair("api-server", *local, *inside, *names),
         etcd=pair("etcd", *local),
         front_proxy=pair("front-proxy", *local, common_name=FRONT_PROXY),
+        kubelet=pair("kubelet", NODE_ADDRESS),
         accounts_key=pair("service-accounts", *local).key,
     )
 
@@ -224,8 +227,8 @@ NAMES = (
     "kube-controller-manager",
     "kube-scheduler",
     "kwok",
+    "streaming-server",
     "kueue",
-    "kwok-crds",
     "kwok-stages",
     "provisioning-request-crds",
 )
@@ -293,8 +296,13 @@ class ControlPlanePlan:
 
     @property
     def kubelet_socket(self) -> Path:
-        """The socket of kwok's kubelet API."""
+        """The socket of the kubelets' streaming server."""
         return self.sockets / "kubelet"
+
+    @property
+    def sessions(self) -> Path:
+        """The directory of the sessions that the streaming server offers."""
+        return self.directory / "sessions"
 
     @property
     def stages(self) -> Path:
@@ -374,6 +382,7 @@ def api_server(plan: ControlPlanePlan) -> list[str]:
         "--requestheader-extra-headers-prefix=X-Remote-Extra-",
         f"--proxy-client-cert-file={issued.front_proxy.certificate}",
         f"--proxy-client-key-file={issued.front_proxy.key}",
+        f"--kubelet-certificate-authority={issued.authority}",
         "--profiling=false",
     ]
 
@@ -414,10 +423,19 @@ def kwok(plan: ControlPlanePlan) -> list[str]:
         "--manage-all-nodes=true",
         "--node-lease-duration-seconds=40",
         f"--node-ip={NODE_ADDRESS}",
-        f"--node-port={KUBELET_PORT}",
-        f"--server-address={plan.kubelet_socket}",
-        "--enable-crds=ClusterLogs,ClusterAttach,ClusterExec,ClusterPortForward",
         f"--cidr={POD_NETWORK}",
+    ]
+
+
+def streaming_server(plan: ControlPlanePlan) -> list[str]:
+    """Return the command line of the kubelets' streaming server. It has a socket instead of the nodes' port,
+    since every client can run commands as this user."""
+    pair = plan.certificates.kubelet
+    return [
+        f"--socket={plan.kubelet_socket}",
+        f"--sessions={plan.sessions}",
+        f"--certificate={pair.certificate}",
+        f"--key={pair.key}",
     ]
 
 

@@ -2,7 +2,7 @@
 
 In a cloud, the control plane reaches webhooks and aggregated APIs through a proxy (Konnectivity on GKE and
 AKS). This proxy accepts a connection to a service's address, selects a pod behind it, as kube-proxy does, and
-connects to the local process of that pod; a connection to a node's kubelet goes to kwok. Rehearsals
+connects to the local process of that pod; a connection to a kubelet goes to the streaming server. Rehearsals
 therefore use unchanged objects: a service with a wrong port, a webhook without a pod and a port closed by
 the cloud's firewall fail as they do in a cloud.
 """

@@ -1,10 +1,10 @@
 """Released binaries, downloaded and verified, and the cache of tools.
 
 Releases are pinned by the hashes that their projects publish: `releases.csv`. A program whose patches
-change its behavior has no row and is built: kwok. The release of the Kubernetes provider is of the commit
-that is built (its tag v4.25.0 is f47bc2d6), whose patches only name embedded files. Downloads are all at
-once, and resumed after an interruption. The cache has a directory per item, named by the hash of its build
-inputs.
+change its behavior has no row and is built: the controllers of Trainer, JobSet and Katib. The release of the
+Kubernetes provider is of the commit that is built (its tag v4.25.0 is f47bc2d6), whose patches only name
+embedded files. Downloads are all at once, and resumed after an interruption. The cache has a directory per
+item, named by the hash of its build inputs.
 """
 
 import csv

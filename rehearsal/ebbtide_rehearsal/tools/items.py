@@ -300,14 +300,6 @@ DATA: Final = (
         "kwok's stages for nodes and pods.",
     ),
     from_module(
-        "kwok-crds",
-        "kueue",
-        "sigs.k8s.io/kwok",
-        "kwok",
-        "kustomize/crd/bases",
-        "kwok's kinds for logs, exec, attach and port-forward.",
-    ),
-    from_module(
         "pulumi-language-python-exec",
         "pulumi",
         "github.com/pulumi/pulumi/sdk/v3",

@@ -26,121 +26,6 @@ _KUBERNETES_STAMPS: Final = (
     (f"{_COMPONENT}.gitTreeState", "clean"),
 )
 _DISTRIBUTION: Final = "github.com/distribution/distribution/v3"
-_KWOK_SERVER: Final = "pkg/kwok/server"
-_KWOK_CHANGES: Final = (
-    # Every client of the kubelet API runs commands as this user; a socket is open to this user only.
-    SourcePatch(f"{_KWOK_SERVER}/server.go", 'net.Listen("tcp", address)', 'net.Listen("unix", address)'),
-    # The exit status of `kubectl exec` is that of the command.
-    SourcePatch(
-        f"{_KWOK_SERVER}/debugging_exec.go",
-        'utilsexec "sigs.k8s.io/kwok/pkg/utils/exec"',
-        'utilsexec "sigs.k8s.io/kwok/pkg/utils/exec"\n\t"errors"\n\tosexec "os/exec"\n'
-        '\t"syscall"\n\tstatusexec "k8s.io/utils/exec"',
-    ),
-    SourcePatch(
-        f"{_KWOK_SERVER}/debugging_exec.go",
-        """\tif tty {
-\t\treturn s.execInContainerWithTTY(ctx, cmd, in, stdout, resize)
-\t}
-
-\treturn s.execInContainer(ctx, cmd, in, stdout, stderr)
-""",
-        """\tif tty {
-\t\terr = s.execInContainerWithTTY(ctx, cmd, in, stdout, resize)
-\t} else {
-\t\terr = s.execInContainer(ctx, cmd, in, stdout, stderr)
-\t}
-\tvar ended *osexec.ExitError
-\tif !errors.As(err, &ended) {
-\t\treturn err
-\t}
-\tcode := ended.ExitCode()
-\tif status, ok := ended.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-\t\tcode = 128 + int(status.Signal())
-\t}
-\treturn statusexec.CodeExitError{Err: err, Code: code}
-""",
-    ),
-    # The last output of a command with a terminal arrives before its end.
-    SourcePatch(
-        f"{_KWOK_SERVER}/debugging_exec_other.go",
-        '\tutilsnet "sigs.k8s.io/kwok/pkg/utils/net"\n',
-        "",
-    ),
-    SourcePatch(f"{_KWOK_SERVER}/debugging_exec_other.go", '"io"\n', '"io"\n\t"time"\n'),
-    SourcePatch(
-        f"{_KWOK_SERVER}/debugging_exec_other.go",
-        """\tgo func() {
-\t\tbuf1 := s.bufPool.Get()
-\t\tbuf2 := s.bufPool.Get()
-\t\tdefer func() {
-\t\t\ts.bufPool.Put(buf1)
-\t\t\ts.bufPool.Put(buf2)
-\t\t}()
-\t\tstm := struct {
-\t\t\tio.Reader
-\t\t\tio.Writer
-\t\t}{in, out}
-\t\terr := utilsnet.Tunnel(ctx, pty, stm, buf1, buf2)
-\t\tif err != nil {
-\t\t\tlogger.Error("failed to tunnel",
-\t\t\t\t"err", err,
-\t\t\t)
-\t\t}
-\t}()
-""",
-        """\tif in != nil {
-\t\tgo func() { _, _ = io.Copy(pty, in) }()
-\t}
-\tdrained := make(chan struct{})
-\tgo func() {
-\t\tdefer close(drained)
-\t\t_, _ = io.Copy(out, pty)
-\t}()
-\tdefer func() {
-\t\t_ = tty.Close()
-\t\tselect {
-\t\tcase <-drained:
-\t\tcase <-time.After(5 * time.Second):
-\t\t}
-\t}()
-""",
-    ),
-    # A command with a terminal leads a session, so that Ctrl-C and jobs work.
-    SourcePatch("pkg/utils/exec/exec.go", '"context"', '"context"\n\t"syscall"'),
-    SourcePatch(
-        "pkg/utils/exec/exec.go",
-        "\tcmd.Dir = opt.Dir\n",
-        """\tcmd.Dir = opt.Dir
-\tif _, ok := opt.In.(*os.File); ok && any(opt.In) == any(opt.Out) {
-\t\tcmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-\t}
-""",
-    ),
-    # The command reads the end of its input.
-    SourcePatch(
-        "pkg/utils/exec/exec.go",
-        "_, _ = io.Copy(inPipe, opt.In)",
-        "_, _ = io.Copy(inPipe, opt.In)\n\t\t\t\t_ = inPipe.Close()",
-    ),
-    # `kubectl logs --follow` ends with the container, whose log is read-only then.
-    SourcePatch(
-        f"{_KWOK_SERVER}/debugging_logs.go",
-        'crilogs.ReadLogs(ctx, logsFile, "", opts',
-        "crilogs.ReadLogs(ctx, logsFile, logsFile, opts",
-    ),
-    SourcePatch(f"{_KWOK_SERVER}/debugging_logs.go", '"net/http"', '"net/http"\n\t"os"'),
-    SourcePatch(
-        f"{_KWOK_SERVER}/debugging_logs.go",
-        "\treturn nil, errUnavailable\n",
-        """\tif info, err := os.Stat(containerID); err == nil && info.Mode()&0o200 != 0 {
-\t\treturn nil, errUnavailable
-\t}
-\tended := &runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_EXITED}
-\treturn &runtimeapi.ContainerStatusResponse{Status: ended}, nil
-""",
-    ),
-)
 _PROVIDER: Final = "github.com/pulumi/pulumi-kubernetes/provider/v4"
 
 
@@ -190,7 +75,16 @@ TOOLS: Final = (
         minutes=1,
         stamps=(("sigs.k8s.io/kwok/pkg/consts.Version", PINS["kwok"].version),),
         unoptimized="all",
-        changes=_KWOK_CHANGES,
+    ),
+    Tool(
+        name="streaming-server",
+        group="streaming",
+        module="k8s.io/cri-streaming",
+        package="ebbtide.dev/tools/streaming",
+        pin="kubernetes-staging",
+        why="Serves `kubectl exec`, `logs` and `port-forward` of pods that run as processes.",
+        minutes=0.1,
+        unoptimized="all",  # as Kueue's, which shares most of its packages
     ),
     Tool(
         name="helm",

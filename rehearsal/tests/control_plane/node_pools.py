@@ -15,6 +15,7 @@ from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.node_pools.loop import NodeLoop
 from ebbtide_rehearsal.cloud.pools import register
 from ebbtide_rehearsal.cloud.store import RECLAIM, InjectedFault, Store
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from rehearsal.tests.control_plane.cluster import Object, pod
 
 CLUSTER = "projects/acme/locations/us-central1-a/clusters/tried"
@@ -85,14 +86,19 @@ class Running:
 
 @contextmanager
 def running(
-    api: Api, directory: Path, *pools: NodePool, settings: NodeSettings = QUICK, speed: float = SPEED
+    plane: ControlPlane,
+    directory: Path,
+    *pools: NodePool,
+    settings: NodeSettings = QUICK,
+    speed: float = SPEED,
 ) -> Generator[Running]:
     """Run the controllers of node pools until the end of the block."""
+    api = plane.api
     store = Store(directory / "store", speed=speed)
     for pool in pools:
         register(store, pool)
     ending = threading.Event()
-    controllers = NodeLoop(CLUSTER, pools[0].cloud, api, store, directory, settings)
+    controllers = NodeLoop(CLUSTER, pools[0].cloud, api, store, directory, plane.plan.sessions, settings)
     thread = threading.Thread(target=controllers.run, args=(ending,), daemon=True)
     thread.start()
     try:

@@ -31,7 +31,9 @@ def test_the_recorder_runs_as_a_process(
         install_policy(api, policy, binding)
     install_recorder(cluster, kubectl, control_plane, tmp_path)
     labels = dict(system_placement(cluster).node_selector)
-    with running(api, tmp_path, work_pool("system", labels=labels, taints=(), minimum=1, initial=1)):
+    with running(
+        control_plane, tmp_path, work_pool("system", labels=labels, taints=(), minimum=1, initial=1)
+    ):
         kubectl("create", "job", "once", "--namespace", NAMESPACE, "--from", "cronjob/recorder")
         ended = wait(
             lambda: api.get(f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/once")["status"],

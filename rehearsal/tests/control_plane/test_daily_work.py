@@ -40,7 +40,7 @@ def cloud(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory)
     process_namespace(api, _PLACE)
     team_volume(api, _PLACE)
     pool = declared_pool(_DEV, _POOL, minimum=1, initial=1)
-    with running(api, tmp_path_factory.mktemp("cloud"), pool) as started:
+    with running(control_plane, tmp_path_factory.mktemp("cloud"), pool) as started:
         yield started
 
 

@@ -55,7 +55,7 @@ def test_logs_of_trials(control_plane: ControlPlane, tmp_path: Path) -> None:
     body: Object = {"apiVersion": "kubeflow.org/v1beta1", "kind": "Experiment", "metadata": {"name": "tune"}}
     api.create(_EXPERIMENTS, {**body, "spec": {"maxTrialCount": 2}})
     ebbtide = Ebbtide(control_plane.plan.kubeconfig, profile(declare(declaration(ROOT / "Pulumi.dev.yaml"))))
-    with running(api, tmp_path, work_pool("cpu", minimum=1)):
+    with running(control_plane, tmp_path, work_pool("cpu", minimum=1)):
         followed = ebbtide.start("logs", "tune", "-n", _PLACE, "--follow")
         for number in (1, 2):
             api.create(_PODS, _trial(f"tune-{number}", f"print('accuracy=0.{number}')"))

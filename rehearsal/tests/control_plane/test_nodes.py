@@ -28,7 +28,7 @@ def test_a_deallocated_machine_is_started_again(control_plane: ControlPlane, tmp
     """On AKS a pod is evicted from a node that is taken; the machine stays, stopped, and starts again."""
     api, place = control_plane.api, namespace(control_plane.api, "stopped")
     pool = work_pool("cpu", cloud="aks", maximum=1, deallocates=True, zones=("eastus-1",))
-    with running(api, tmp_path, pool) as cloud:
+    with running(control_plane, tmp_path, pool) as cloud:
         path = f"{JOBS.format(place)}/one"
         api.create(JOBS.format(place), job("one", work("cpu", {RUNS_FOR: "4"}), **ON_SPOT))
         wait(lambda: api.get(path)["status"].get("ready"), lambda ready: ready == 1)
@@ -44,7 +44,7 @@ def test_a_deallocated_machine_is_started_again(control_plane: ControlPlane, tmp
 def test_a_deleted_pool_is_drained(control_plane: ControlPlane, tmp_path: Path) -> None:
     """A deleted pool evicts its pods and removes its nodes, regardless of its minimum."""
     api, place = control_plane.api, namespace(control_plane.api, "drained")
-    with running(api, tmp_path, work_pool("gone", minimum=2)) as cloud:
+    with running(control_plane, tmp_path, work_pool("gone", minimum=2)) as cloud:
         api.create(JOBS.format(place), job("long", work("gone", {RUNS_FOR: "300"})))
         path = f"{JOBS.format(place)}/long"
         wait(lambda: api.get(path)["status"].get("ready"), lambda ready: ready == 1)
@@ -58,7 +58,7 @@ def test_a_deleted_pool_is_drained(control_plane: ControlPlane, tmp_path: Path) 
 def test_what_holds_a_node_is_said(control_plane: ControlPlane, tmp_path: Path) -> None:
     """A pod without a controller keeps its node after the idle time, and the timeline names it once."""
     api, place = control_plane.api, namespace(control_plane.api, "held")
-    with running(api, tmp_path, work_pool("cpu")) as cloud:
+    with running(control_plane, tmp_path, work_pool("cpu")) as cloud:
         bare = work("cpu", cpu="100m")
         bare["metadata"]["name"] = "bare"
         api.create(f"/api/v1/namespaces/{place}/pods", {"apiVersion": "v1", "kind": "Pod", **bare})
@@ -73,7 +73,7 @@ def test_a_change_of_the_machine_type_evicts_work(control_plane: ControlPlane, t
     """GKE recreates the nodes of a changed pool by surge: first a new node, then the eviction of the
     old one's pods, which come to it."""
     api, place = control_plane.api, namespace(control_plane.api, "upgraded")
-    with running(api, tmp_path, work_pool("cpu", maximum=1)) as cloud:
+    with running(control_plane, tmp_path, work_pool("cpu", maximum=1)) as cloud:
         path = f"{JOBS.format(place)}/long"
         api.create(JOBS.format(place), job("long", work("cpu", {RUNS_FOR: "300"}), **ON_SPOT))
         wait(lambda: api.get(path)["status"].get("ready"), lambda ready: ready == 1)

@@ -34,7 +34,7 @@ def test_a_notebook(control_plane: ControlPlane, tools: ControlPlaneTools, tmp_p
     (folder / "train.py").write_text("print('trained')")
     options = ("--pool", _POOL, "-n", place, "--code", str(folder), "--image", "python")
     words = ("notebook", "lab", *options, "--run-as-user", "1000", "--idle", "90s")
-    with running(api, tmp_path, declared_pool(_DEV, _POOL)):
+    with running(control_plane, tmp_path, declared_pool(_DEV, _POOL)):
         terminal = Terminal(tools.path("kubectl"), control_plane.plan.kubeconfig, profile(_DEV), *words)
         token = _token(terminal)
         assert [item["name"] for item in _call(token, "contents")["content"]] == ["train.py"]

@@ -71,7 +71,7 @@ def test_outputs(
         f"No pod of other runs in namespace {place}, and a Job has to read its outputs: name a pool (--pool) "
         "or a queue (--queue) for it."
     )
-    with running(control_plane.api, tmp_path, pool) as nodes:
+    with running(control_plane, tmp_path, pool) as nodes:
         put_settings(nodes.store, CLUSTER, Autoscaling(idle_seconds=360_000))  # the logs go with the node
         run = user.start("run", "train", *how, "--", "python", "train.py", "600")
         assert run.stdout is not None
@@ -123,7 +123,7 @@ def test_code_in_the_bucket(control_plane: ControlPlane, tmp_path: Path) -> None
     buckets.parent.mkdir()
     with (
         emulator(bucket.removeprefix("gs://"), buckets) as environment,
-        running(control_plane.api, tmp_path, pool) as nodes,
+        running(control_plane, tmp_path, pool) as nodes,
     ):
         put_settings(nodes.store, CLUSTER, Autoscaling(idle_seconds=360_000))  # the logs go with the node
         user = Ebbtide(control_plane.plan.kubeconfig, made, environment)

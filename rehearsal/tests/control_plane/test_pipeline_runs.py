@@ -141,7 +141,7 @@ def pipelines(
     api.create(f"/api/v1/namespaces/{name}/serviceaccounts", account)
     configured = {name: retrying("disruptions")(STOCK)}
     with (
-        running(api, directory, *_pools(story)) as cloud,
+        running(control_plane, directory, *_pools(story)) as cloud,
         controllers(control_plane, tools, directory, configured),
     ):
         yield Pipelines(cloud, name)

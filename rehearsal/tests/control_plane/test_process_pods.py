@@ -1,7 +1,9 @@
-"""Pods whose command runs as a process: kubectl logs and attach, and the code of an image."""
+"""Pods whose command runs as a process: logs, attach, exec, port-forward, and the code of an image."""
 
 import subprocess
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -38,7 +40,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def cloud(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A pool with a node."""
     namespace(control_plane.api, _PLACE)
-    with running(control_plane.api, tmp_path_factory.mktemp("cloud"), work_pool("cpu", minimum=1)) as started:
+    with running(control_plane, tmp_path_factory.mktemp("cloud"), work_pool("cpu", minimum=1)) as started:
         yield started
 
 
@@ -61,10 +63,15 @@ def _code(cloud: Running, name: str, image: str) -> str:
     return _pod(cloud, name, *command, image=image, workingDir="/code")
 
 
-def test_logs_and_attach(control_plane: ControlPlane, tools: ControlPlaneTools, cloud: Running) -> None:
-    """Both follow the output to the end of the container; the log of an ended container is complete."""
+@pytest.fixture
+def kubectl(control_plane: ControlPlane, tools: ControlPlaneTools) -> tuple[str, ...]:
+    """The words of kubectl in the namespace of the pods."""
     access = ("--kubeconfig", str(control_plane.plan.kubeconfig), "--namespace", _PLACE)
-    kubectl = (str(tools.path("kubectl")), *access)
+    return str(tools.path("kubectl")), *access
+
+
+def test_logs_and_attach(cloud: Running, kubectl: tuple[str, ...]) -> None:
+    """Both follow the output to the end of the container; the log of an ended container is complete."""
     lines = [f"line {number}" for number in range(20)]
     _phase(cloud, _pod(cloud, "counts", "python", "-c", _COUNTS), "Running")
     with subprocess.Popen([*kubectl, "attach", "counts"], stdout=subprocess.PIPE, text=True) as attached:
@@ -73,6 +80,50 @@ def test_logs_and_attach(control_plane: ControlPlane, tools: ControlPlaneTools, 
     assert lines[-1] in output.splitlines()
     assert set(output.splitlines()) <= {*lines, ""}
     assert run(*kubectl, "logs", "--tail", "1", "counts") == "line 19\n"
+
+
+def test_exec(cloud: Running, kubectl: tuple[str, ...]) -> None:
+    """Commands have the container's environment, the end of their input, both outputs, and their exit status
+    or signal."""
+    _phase(cloud, _pod(cloud, "sleeps", "sleep", "3600"), "Running")
+
+    def executed(words: str, given: str = "") -> "subprocess.CompletedProcess[str]":
+        command = [*kubectl, "exec", "-i", "sleeps", "--", "sh", "-c", words]
+        return subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+
+    ended = executed("read line; echo $line of $HOSTNAME; cat; echo error >&2; exit 7", "first\nrest")
+    assert (ended.returncode, ended.stdout) == (7, "first of sleeps\nrest")
+    assert ended.stderr.splitlines() == ["error", "command terminated with exit code 7"]
+    assert executed("kill -KILL $$").returncode == 137
+
+
+@contextmanager
+def _forwarded(kubectl: tuple[str, ...], port: int) -> Generator[tuple[int, "subprocess.Popen[str]"]]:
+    """Forward a port of the pod that serves; yield the local port, and kubectl."""
+    command = [*kubectl, "port-forward", "pod/serves", f":{port}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        local = process.stdout.readline().split()[2].rpartition(":")[2]
+        yield int(local), process
+        process.terminate()
+
+
+def test_port_forward(cloud: Running, kubectl: tuple[str, ...]) -> None:
+    """Declared ports are reached, and no others."""
+    serves = ("python", "-m", "http.server", "--bind", "127.0.0.1", "8000")
+    path = _pod(cloud, "serves", *serves, ports=[{"containerPort": 8000}])
+    _phase(cloud, path, "Running")
+    wait(lambda: run(*kubectl, "logs", "serves"), lambda text: "Serving HTTP" in text)
+    with (
+        _forwarded(kubectl, 8000) as (port, _),
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as answer,
+    ):
+        assert answer.status == 200
+    with _forwarded(kubectl, 8001) as (port, process):
+        with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60):
+            pytest.fail("an undeclared port was reached")
+        assert process.stderr
+        assert "does not declare port 8001" in process.stderr.readline()
 
 
 def test_the_code_of_an_image_runs(cloud: Running, address: str, tmp_path: Path) -> None:

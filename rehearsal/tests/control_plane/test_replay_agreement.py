@@ -182,7 +182,7 @@ def test_nodes_and_waiting_agree_with_a_rehearsal(
     with (
         ControlPlane.start(tmp_path / "control-plane", tools, settings) as started,
         running(
-            started.api, tmp_path, *pools, settings=replace(QUICK, startup_seconds=startup), speed=SPEED
+            started, tmp_path, *pools, settings=replace(QUICK, startup_seconds=startup), speed=SPEED
         ) as cloud,
     ):
         kubectl = Kubectl(tools, started)

@@ -99,7 +99,7 @@ def test_a_queued_job_before_in_and_after_a_reservation(
     run_for(manifest, 300)
     with (
         ControlPlane.start(tmp_path / "control-plane", tools, settings) as control_plane,
-        running(control_plane.api, tmp_path, *pools) as cloud,
+        running(control_plane, tmp_path, *pools) as cloud,
     ):
         api, kubectl = control_plane.api, Kubectl(tools, control_plane)
         install_on_nodes(control_plane, kubectl, chart, declaration)

@@ -47,7 +47,7 @@ def test_run_and_run_again(control_plane: ControlPlane, address: str, cloud: str
     (folder / "train.py").write_text("import sys; print(open('data.txt').read(), sys.argv[1:])")
     options = ("--pool", name, "-n", place, "--code", str(folder), "--run-as-user", "1000")
     image = ("--image", f"{address}/bases/python:3")
-    with running(control_plane.api, tmp_path, declared_pool(declared, name)) as nodes:
+    with running(control_plane, tmp_path, declared_pool(declared, name)) as nodes:
         # With its node, the log of an ended pod would be gone before it is followed.
         put_settings(nodes.store, CLUSTER, Autoscaling(idle_seconds=360_000))
         started = user.start("run", "train", *options, *image, "--", "python", "train.py", "--lr", "0.1")

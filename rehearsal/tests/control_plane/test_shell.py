@@ -43,7 +43,7 @@ def cloud(
     declared = declare(declaration(ROOT / stack), default_name="dev")
     # A node that is removed as the next session begins would end it.
     nodes = replace(declared_pool(declared, name), minimum=1)
-    with running(control_plane.api, tmp_path_factory.mktemp("cloud"), nodes):
+    with running(control_plane, tmp_path_factory.mktemp("cloud"), nodes):
         yield request.param, name, profile(declared)
 
 

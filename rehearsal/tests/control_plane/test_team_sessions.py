@@ -69,7 +69,7 @@ def cluster(
     chart = rendered(chart_tools, values(declaration), NAMESPACE, directory)
     with (
         ControlPlane.start(directory / "plane", tools, settings) as started,
-        running(started.api, directory, *pools),
+        running(started, directory, *pools),
     ):
         kubectl = Kubectl(tools, started)
         install_on_nodes(started, kubectl, with_visibility_port(chart), declaration)

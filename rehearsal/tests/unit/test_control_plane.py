@@ -57,12 +57,13 @@ def plan(tmp_path: Path) -> ControlPlanePlan:
 
 
 def test_nothing_listens_beyond_this_machine(plan: ControlPlanePlan) -> None:
-    """Every address to listen on is the loopback's, or kwok's socket; the controllers listen nowhere."""
+    """Every address to listen on is the loopback's, or a socket; controllers and kwok listen nowhere."""
     etcd, api = arguments_of.etcd(plan), arguments_of.api_server(plan)
     listening = [item for item in (*etcd, *api) if item.startswith(("--listen", "--bind-address"))]
     assert len(listening) == 3
     assert all(LOCALHOST in item for item in listening)
-    assert f"--server-address={plan.sockets}/kubelet" in arguments_of.kwok(plan)
+    assert f"--socket={plan.sockets}/kubelet" in arguments_of.streaming_server(plan)
+    assert not [item for item in arguments_of.kwok(plan) if item.startswith(("--server", "--node-port"))]
     for program in (arguments_of.controller_manager, arguments_of.scheduler):
         assert "--secure-port=0" in program(plan)
 
@@ -228,7 +229,7 @@ def _routes(open_ports: frozenset[int] | None, target: int, *, ready: bool = Tru
 
 
 def test_a_kubelet_is_reached_on_its_socket() -> None:
-    """Node's address and port lead to kwok, unless the firewall closes the port."""
+    """Node's address and port lead to the streaming server, unless the firewall closes the port."""
     assert _routes(None, 443)(NODE_ADDRESS, KUBELET_PORT) == Path("/sockets/kubelet")
     with pytest.raises(NoRouteError, match="port 10250 is closed"):
         _routes(frozenset({443}), 443)(NODE_ADDRESS, KUBELET_PORT)

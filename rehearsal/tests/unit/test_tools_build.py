@@ -18,7 +18,7 @@ from ebbtide_rehearsal.tools.download import building, directory, key, location
 from ebbtide_rehearsal.tools.find import ensure
 from ebbtide_rehearsal.tools.items import SourcePatch, Started, Step, Tool, ToolError, Waiting, Worked
 from ebbtide_rehearsal.tools.table import all_items
-from rehearsal.tests.unit.machine import Machine, entries, machine_in, patched_files, silent
+from rehearsal.tests.unit.machine import Machine, entries, machine_in, silent
 from tests.repository import ROOT
 
 
@@ -67,7 +67,6 @@ def test_programs_of_a_module_are_built_by_one_command(machine: Machine) -> None
     machine.go()
     kwok = all_items()["kwok"]
     assert isinstance(kwok, Tool)
-    machine.module(f"{kwok.module}@v{kwok.version}", texts=patched_files(kwok))
     steps: list[Step] = []
     tools = ensure(["kueue", "etcd", "kwok"], on_step=steps.append)
     started = {step.name: step.of for step in steps if isinstance(step, Started)}

@@ -343,6 +343,7 @@ class NodeLoop:
         api: Api,
         store: Store,
         directory: Path,
+        sessions: Path,
         settings: NodeSettings,
     ) -> None:
         """Run the node pools of a cluster.
@@ -352,6 +353,7 @@ class NodeLoop:
             api: its API server, as an administrator.
             store: the fake cloud's state, with the pools.
             directory: directory for files and logs of pods that run as processes.
+            sessions: directory of the streaming server.
             settings: durations.
         """
         self._cluster, self._api = cluster, api
@@ -361,7 +363,7 @@ class NodeLoop:
         self._actuator = actuator
         self._reader = SnapshotReader(api, store, cluster)
         self._fleet = Fleet(cluster, store, settings)
-        self._processes = ProcessKubelet(api, actuator, directory, self._log)
+        self._processes = ProcessKubelet(api, actuator, directory, sessions, self._log)
         self._removal = NodeRemoval(actuator, self._fleet, self._processes, store, settings)
         self._autoscaler = Autoscaler(cloud, actuator, self._fleet, store, settings)
         self._pools: dict[str, NodePool] = {}

@@ -2,13 +2,13 @@
 
 Only a pod's first container runs, or for a pod of Argo Workflows its main container. Its end is the pod's
 end: exit status, restarts, signal and grace period are as with a kubelet (Kubernetes docs, Pod Lifecycle,
-1.36). For `kubectl logs`, `attach`, `exec` and `port-forward`, kwok follows its kinds ClusterLogs,
-ClusterAttach, ClusterExec and ClusterPortForward (kwok docs, 0.8), each with an object per pod. `attach`
-shows the output and takes no input. `port-forward` reaches declared ports only. Processes are killed when
-this process ends, even if it is killed.
+1.36). For `kubectl logs`, `attach`, `exec` and `port-forward`, the streaming server
+(tools/modules/streaming) reads a file per pod. `attach` shows the output and takes no input. `port-forward`
+reaches declared ports only. Processes are killed when this process ends, even if it is killed.
 """
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -18,14 +18,13 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ebbtide.autoscaler.scheduling import Pod
 from ebbtide.clients.kubernetes import Api
 from ebbtide_rehearsal.cloud.node_pools import pod_containers
 from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator, End, now, running, waiting
 from ebbtide_rehearsal.cloud.node_pools.pod_containers import ROOT, Container, ContainerError, prepare
-from ebbtide_rehearsal.control_plane.plan import LOCALHOST
 from ebbtide_rehearsal.control_plane.stages import RUNS, RUNS_FOR
 from ebbtide_rehearsal.control_plane.volumes import NotMountedError
 
@@ -83,77 +82,44 @@ class Guard:
                 self._shell.stdin.flush()
 
 
-_VERSION: Final = "kwok.x-k8s.io/v1alpha1"
-_LOGS: Final = "clusterlogs"
-_KINDS: Final = {
-    _LOGS: "ClusterLogs",
-    "clusterattaches": "ClusterAttach",
-    "clusterexecs": "ClusterExec",
-    "clusterportforwards": "ClusterPortForward",
-}
-
-
 class Sessions:
-    """Write kwok's objects for pods. Logs remain until the pod is deleted, the others until it ends."""
+    """Describe the container of each pod to the streaming server, until the pod is deleted."""
 
-    def __init__(self, api: Api) -> None:
-        """Use the cluster of an API server."""
-        self._api = api
-        self._running: set[str] = set()
-        self._logged: set[str] = set()
+    def __init__(self, directory: Path) -> None:
+        """Write into a directory that only this user can read: environments have tokens."""
+        self._directory = directory
+        self._pods: dict[Path, str] = {}
 
     def open(self, pod: Pod, container: Container, log: Path, previous: Path | None) -> None:
         """Give access to a container that is about to start.
 
         Args:
-            log: its log, in the format of the container runtime interface.
+            log: its log, in the format of the container runtime interface; read-only once it has ended.
             previous: the log before the last restart.
         """
-        logs = {"logsFile": str(log)} | ({"previousLogsFile": str(previous)} if previous else {})
-        local = {
-            "workDir": str(container.directory),
-            "envs": [{"name": name, "value": value} for name, value in container.environment.items()],
+        session = {
+            "container": container.name,
+            "directory": str(container.directory),
+            "environment": [f"{name}={value}" for name, value in container.environment.items()],
+            "log": str(log),
+            "previous": str(previous or ""),
+            "ports": dict(container.ports),
         }
-        forwards = [
-            {"ports": [port], "target": {"port": target, "address": LOCALHOST}}
-            for port, target in container.ports.items()
-        ]
-        specs: dict[str, dict[str, Any]] = {
-            _LOGS: {"logs": [{"containers": [container.name], **logs}]},
-            "clusterattaches": {"attaches": [{"containers": [container.name], "logsFile": str(log)}]},
-            "clusterexecs": {"execs": [{"containers": [container.name], "local": local}]},
-            "clusterportforwards": {"forwards": forwards},
-        }
-        selector = {"matchNamespaces": [pod.namespace], "matchNames": [pod.name]}
-        for kind, spec in specs.items():
-            body = {
-                "apiVersion": _VERSION,
-                "kind": _KINDS[kind],
-                "metadata": {"name": pod.uid},
-                "spec": {"selector": selector, **spec},
-            }
-            self._api.apply(_path(kind, pod.uid), body)
-        self._running.add(pod.uid)
-        self._logged.add(pod.uid)
+        file = self._directory / f"{pod.namespace}_{pod.name}.json"
+        unfinished = file.with_suffix(".new")
+        unfinished.write_text(json.dumps(session))
+        unfinished.replace(file)
+        self._pods[file] = pod.uid
 
-    def close(self, running: Collection[str], existing: Collection[str]) -> None:
-        """Remove access to pods that have ended, and the logs of deleted ones.
+    def close(self, existing: Collection[str]) -> None:
+        """Remove access to deleted pods.
 
         Args:
-            running: uids of the running pods.
             existing: uids of the pods in the API.
         """
-        for uid in self._running.difference(running):
-            for kind in _KINDS.keys() - {_LOGS}:
-                self._api.delete(_path(kind, uid))
-            self._running.discard(uid)
-        for uid in self._logged.difference(existing):
-            self._api.delete(_path(_LOGS, uid))
-            self._logged.discard(uid)
-
-
-def _path(kind: str, uid: str) -> str:
-    return f"/apis/{_VERSION}/{kind}/{uid}"
+        for file in [file for file, uid in self._pods.items() if uid not in existing]:
+            del self._pods[file]
+            file.unlink()
 
 
 def end_sessions(root: Path) -> None:
@@ -198,8 +164,8 @@ class _Running:
         began: its start.
         name: name of the container.
         log: its log file.
-        container_log: the log file for kwok since the last restart, in the format of the container runtime
-            interface.
+        container_log: the log file for the streaming server since the last restart, in the format of the
+            container runtime interface.
         read: number of bytes of the log that were forwarded.
         restarts: number of restarts.
         code: exit status before the last restart.
@@ -228,7 +194,12 @@ class ProcessKubelet:
     """Runs pods as processes."""
 
     def __init__(
-        self, api: Api, actuator: Actuator, directory: Path, log: Callable[[Pod, str], None]
+        self,
+        api: Api,
+        actuator: Actuator,
+        directory: Path,
+        sessions: Path,
+        log: Callable[[Pod, str], None],
     ) -> None:
         """Run pods of a cluster.
 
@@ -236,11 +207,12 @@ class ProcessKubelet:
             api: API server of the cluster.
             actuator: writes the pods' status.
             directory: directory for the pods' files and logs.
+            sessions: directory of the streaming server.
             log: called with each line of a pod's output.
         """
         self._api, self._actuator, self._directory, self._log = api, actuator, directory, log
         self._guard = Guard()
-        self._sessions = Sessions(api)
+        self._sessions = Sessions(sessions)
         self._running: dict[str, _Running] = {}
         self._lost: set[str] = set()
 
@@ -268,7 +240,7 @@ class ProcessKubelet:
                 self._gone(pod)
             elif not pod.ended:
                 self._begin(pod)
-        self._sessions.close(self._running.keys(), {pod.uid for pod in pods})
+        self._sessions.close({pod.uid for pod in pods})
 
     def stop_all(self, node: str, grace: float) -> None:
         """Terminate the pods of a node that shuts down, within `grace` seconds at most."""
@@ -426,7 +398,7 @@ class ProcessKubelet:
             with entry.container_log.open("a") as container_log:
                 container_log.writelines(f"{_stamp()} stdout F {line}\n" for line in lines)
         if is_over:
-            entry.container_log.chmod(0o400)  # the sign for kwok that the container has ended
+            entry.container_log.chmod(0o400)  # the sign for the streaming server that the container has ended
         for line in lines:
             self._log(entry.pod, line)
 
