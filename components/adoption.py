@@ -19,8 +19,7 @@ from ebbtide.declaration.project.adopt_file import (
     unknown_resources,
 )
 from ebbtide.declaration.project.source import NAMESPACE
-
-from .addons.manifest import PATCH_FORCE
+from ebbtide.declaration.providers.constraints import PATCH_FORCE
 
 _KUBERNETES: Final = "kubernetes:"
 

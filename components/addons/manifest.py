@@ -5,9 +5,6 @@ from typing import Any
 
 import pulumi
 
-PATCH_FORCE = "pulumi.com/patchForce"
-"""Annotation with which server-side apply takes over fields that another field manager owns."""
-
 
 class Manifest(pulumi.CustomResource):
     """Any object, built-in or custom, with all fields of its manifest.

@@ -12,8 +12,9 @@ import yaml
 
 from ebbtide.declaration.model.addons import Pipelines as Declared
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE as NAMESPACE
+from ebbtide.declaration.providers.constraints import PATCH_FORCE
 
-from .manifest import PATCH_FORCE, Manifest, obj
+from .manifest import Manifest, obj
 from .patches import Object, Patch, is_, updated
 
 CONFIG = "workflow-controller-configmap"

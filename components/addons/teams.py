@@ -10,6 +10,7 @@ from ebbtide.declaration.model.addons import Costs
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster, pod_security_of
 from ebbtide.declaration.model.physical_names import SUBDOMAIN, fitting
 from ebbtide.declaration.model.tenancy import Team
+from ebbtide.declaration.providers.constraints import PATCH_FORCE
 from ebbtide.placement.derive import ACCOUNT, CLAIM
 from ebbtide.placement.member_policy import LOAD_BALANCERS_LABEL, MEMBERS_LABEL, PODS_LABEL, limits_members
 from ebbtide.placement.profile import Profile
@@ -21,7 +22,7 @@ from ebbtide.values import quantities
 from ebbtide.values.cloud_kind import CloudKind
 
 from ..replacement import hooks
-from .manifest import PATCH_FORCE, Manifest, leaf_options, obj
+from .manifest import Manifest, leaf_options, obj
 from .security import (
     called_from,
     egress_policies,

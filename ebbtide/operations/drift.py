@@ -57,10 +57,16 @@ def inspect(stack: Stack, files: StackFiles, others: Others = tuple) -> Drift:
     cloud = baseline_of(refreshed(document, resources), **names)
     after = record_stack(files, cloud.updates, deployed=cloud.state)
     own = {str(item.get("id")) for item in items}
+    failed = [
+        f"{urn_name(item['urn'])} is not as declared, and the state does not have in what: its last change "
+        f"failed. `{given_command().on_stack('up', stack.name)}` repeats it, and names what cannot be set."
+        for item in items
+        if item.get("initErrors")
+    ]
     objects, unread = _objects(stack, document["deployment"])
     grants, unknown = _grants(document["deployment"], others)
     found = [*unowned_pools(resources, own, others), *grants, *objects]
-    drift = drift_of(resources, after, before, cloud, unowned=found, unread=[*unknown, *unread])
+    drift = drift_of(resources, after, before, cloud, unowned=found, unread=[*failed, *unknown, *unread])
     running = () if unread else running_work(stack, document["deployment"], drift)
     return drift.model_copy(update={"consequences": (*drift.consequences, *running)})
 

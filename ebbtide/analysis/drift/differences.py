@@ -11,10 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from ebbtide.analysis.changes import azure, google, kubernetes
-from ebbtide.analysis.changes.property_path import differences, plain_path
+from ebbtide.analysis.changes.property_path import differences, merged, plain_path
 from ebbtide.analysis.recording.values import Plain
 from ebbtide.declaration.providers import constraints
-from ebbtide.declaration.providers.constraints import ELSEWHERE, MakerRow, constraints_of, makers_of
+from ebbtide.declaration.providers.constraints import (
+    ELSEWHERE,
+    PATCH_FORCE,
+    MakerRow,
+    constraints_of,
+    makers_of,
+)
 from ebbtide.declaration.providers.schema import alternatives, arguments, item_of, properties_of, word
 from ebbtide.values.paths import Key, path_keys, path_text, value_at
 
@@ -22,6 +28,10 @@ Maker: TypeAlias = constraints.Maker | Literal["person"]
 
 _OWN: Final = "pulumi-kubernetes"
 """Prefix of the field managers of the Kubernetes provider (pulumi-kubernetes 4.25, `fieldManagerName`)."""
+_TAKEN_OVER: Final = "kubectl"
+"""Prefix of the field managers whose fields the provider takes over before it updates an object, but for
+those of a subresource, as of `kubectl scale` (pulumi-kubernetes 4.25, pkg/await/await.go,
+`fixCSAFieldManagers`)."""
 _BOOKKEEPING: Final = frozenset(
     ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
 )
@@ -41,6 +51,8 @@ class ReadResource:
         outputs: outputs in the state.
         read_inputs: inputs as read; None if the resource does not exist.
         read_outputs: outputs as read; None if it does not exist.
+        has_failed: true if the last update of it failed. Of a Kubernetes object, the state then has the
+            inputs before it, and outputs that were read after it (tried with pulumi 3.259, 2026-11).
     """
 
     urn: str
@@ -50,6 +62,7 @@ class ReadResource:
     outputs: Mapping[str, Any]
     read_inputs: Mapping[str, Any] | None
     read_outputs: Mapping[str, Any] | None
+    has_failed: bool = False
 
     @property
     def is_deleted(self) -> bool:
@@ -67,6 +80,7 @@ class Difference:
         new: value as read; None if absent.
         maker: who makes such a change.
         source: why: the row of a table, or the field manager.
+        is_conflict: true if an update that sets it back fails: another field manager owns it.
     """
 
     path: str
@@ -74,16 +88,27 @@ class Difference:
     new: Plain
     maker: Maker
     source: str
+    is_conflict: bool = False
 
 
 def differences_of(resource: ReadResource) -> tuple[Difference, ...]:
     """Return the differences of a resource; none if it was deleted."""
     if resource.read_outputs is None:
         return ()
-    old = _properties(resource, resource.outputs)
-    new = _aligned(old, _properties(resource, resource.read_outputs))
-    compared = _Compared(resource, old, new, _aligned(old, dict(resource.inputs)))
-    return tuple(compared.differences())
+    found = tuple(_differences(resource, resource.outputs, resource.read_outputs))
+    if not resource.has_failed:
+        return found
+    paths = {item.path for item in found}
+    declared = _differences(resource, merged(resource.outputs, resource.inputs), resource.read_outputs)
+    return (*found, *(item for item in declared if item.is_conflict and item.path not in paths))
+
+
+def _differences(
+    resource: ReadResource, outputs: Mapping[str, Any], read: Mapping[str, Any]
+) -> Iterator[Difference]:
+    old = _properties(resource, outputs)
+    new = _aligned(old, _properties(resource, read))
+    return _Compared(resource, old, new, _aligned(old, dict(resource.inputs))).differences()
 
 
 def _properties(resource: ReadResource, outputs: Mapping[str, Any]) -> dict[str, Plain]:
@@ -171,7 +196,8 @@ class _Compared:
             keys = path_keys(path)
             if not self._is_ignored(plain_path(path), keys, old, new):
                 maker, source = self._maker(keys, old, new)
-                yield Difference(path, old, new, maker, source)
+                is_conflict = maker == "person" and self._is_conflict(keys)
+                yield Difference(path, old, new, maker, source, is_conflict)
 
     def _is_ignored(self, path: str, keys: Sequence[Key], old: Plain, new: Plain) -> bool:
         match self.resource.type.partition(":")[0]:
@@ -186,6 +212,10 @@ class _Compared:
                 return False
 
     def _maker(self, keys: Sequence[Key], old: Plain, new: Plain) -> tuple[Maker, str]:
+        if old is None and isinstance(new, dict) and new:
+            added = [self._maker((*keys, key), None, item) for key, item in new.items()]
+            if all(maker != "person" for maker, _ in added):
+                return added[0]
         names = ".".join(key for key in keys if isinstance(key, str))
         rows = [row for row in makers_of(self.resource.type) if row.applies(names)]
         if not _is_argument(self.resource.type, keys):
@@ -206,6 +236,8 @@ class _Compared:
                 return True
             case "undeclared":
                 return _at(self.declared, keys) is None
+            case "new":
+                return _at(self.declared, keys) is None and _at(self.old, keys) is None
             case "if":
                 beside = _at(self.old, _above(keys, row.path.count(".")))
                 return isinstance(beside, dict) and bool(beside.get(name))
@@ -214,17 +246,33 @@ class _Compared:
 
     def _manager(self, keys: Sequence[Key], rows: Sequence[MakerRow]) -> tuple[Maker, str]:
         """Return the maker of a difference from the field managers of a Kubernetes object."""
-        metadata = self.new.get("metadata")
-        fields = metadata.get("managedFields") if isinstance(metadata, dict) else None
-        managers = {
-            str(item.get("manager")) for item in _items(fields) if _owns(item.get("fieldsV1"), keys, self.new)
-        }
-        others = sorted(name for name in managers if not name.startswith(_OWN))
+        others = sorted({str(item.get("manager")) for item in self._owners(keys)})
         sources = [row.source for name in others for row in rows if row.is_of_manager(name)]
         about = f"field manager {', '.join(others)}" if others else ""
         if others and len(sources) >= len(others):
             return "controller", f"{about}: {sources[0]}"
         return "person", about
+
+    def _owners(self, keys: Sequence[Key]) -> list[Mapping[str, Any]]:
+        """Return the entries of `managedFields` that own a field, without those of the provider."""
+        return [
+            item
+            for item in _items(_at(self.new, ("metadata", "managedFields")))
+            if not str(item.get("manager")).startswith(_OWN) and _owns(item.get("fieldsV1"), keys, self.new)
+        ]
+
+    def _is_conflict(self, keys: Sequence[Key]) -> bool:
+        """Return whether server-side apply of the declared value fails, if there is one."""
+        kind = self.resource.type.rpartition(":")[2]
+        is_forced = _at(self.declared, ("metadata", "annotations", PATCH_FORCE)) == "true"
+        if is_forced or kind == "CustomResourceDefinition":  # which is replaced
+            return False
+        return any(
+            item.get("subresource")
+            or kind.endswith("Patch")
+            or not str(item.get("manager")).startswith(_TAKEN_OVER)
+            for item in self._owners(keys)
+        )
 
 
 def _at(value: Any, keys: Sequence[Key]) -> Plain:

@@ -1,7 +1,6 @@
 """Renderings of a stack's drift: for a terminal of 80 columns, and as Markdown for an issue."""
 
 import json
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -10,13 +9,12 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from ebbtide.analysis.drift.report import Action, Drift, FieldDrift, ResourceDrift
+from ebbtide.analysis.drift.undo import undo
 from ebbtide.analysis.markdown import Section, code_span, escaped, rendered, table_row
 from ebbtide.analysis.preview.fitted_table import Indented
 from ebbtide.analysis.preview.words import type_words
-from ebbtide.analysis.recording.values import SECRET_TEXT
 from ebbtide.analysis.review.summary import shortened
 from ebbtide.text import and_list, several
-from ebbtide.values.paths import path_keys
 
 _LONGEST: Final = 40
 """Maximum length of a value; longer ones are shortened. The JSON document has them whole."""
@@ -111,23 +109,10 @@ _KEPT: Final = "A refresh takes these over, and no update sets them back: undo t
 
 
 def _kept(resource: ResourceDrift) -> Iterator[str]:
-    """Yield a line for each difference that stays, with the command that undoes it."""
+    """Yield a line for each difference that stays, with what undoes it."""
     for field in resource.kept:
-        old = json.dumps(field.state, ensure_ascii=False)
-        keys = path_keys(field.path)
-        undo = f"set it back to {old}" if field.state is not None else "remove it"
-        is_plain = SECRET_TEXT not in old and all(isinstance(key, str) for key in keys)
-        if resource.type.startswith("kubernetes:") and is_plain:
-            namespace, _, name = resource.id.rpartition("/")
-            patch: object = field.state
-            for key in reversed(keys):
-                patch = {key: patch}
-            kind = resource.type.rpartition(":")[2].lower()
-            within = f" --namespace {namespace}" if namespace else ""
-            undo = (
-                f"kubectl patch {kind} {name}{within} --type merge --patch {shlex.quote(json.dumps(patch))}"
-            )
-        yield f"{_name(resource)} {field.path}: {undo}"
+        how = undo(resource.type, resource.id, field.path, field.state)
+        yield f"{_name(resource)} {field.path}: {how}"
 
 
 def _of(resource: ResourceDrift) -> Iterator[RenderableType]:

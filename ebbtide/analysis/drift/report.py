@@ -16,7 +16,7 @@ from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.build_report import new_pools_beside, review_of
 from ebbtide.analysis.review.report import ChangeReport, DifferenceReport, FieldChangeReport
 from ebbtide.values.documents import DocumentPart
-from ebbtide.values.paths import is_within
+from ebbtide.values.paths import is_within, value_at
 
 VERSION: Final = "ebbtide.dev/drift/v1"
 
@@ -217,7 +217,9 @@ def drift_of(
     for resource in resources:
         change = changes.get(resource.urn)
         action = _action(resource, after, difference, change)
-        drift = _drift(resource, pools.get(resource.urn, ""), action, change.fields if change else ())
+        made = resource.urn not in after and change is None
+        changed = None if made else change.fields if change else ()
+        drift = _drift(resource, pools.get(resource.urn, ""), action, changed)
         drifted += [drift] if drift else []
     drifted.sort(key=lambda item: (not item.is_of_person, _ORDER.index(item.action), item.urn))
     own = planned.consequences if planned else ()
@@ -234,21 +236,27 @@ def drift_of(
 
 
 def _drift(
-    resource: ReadResource, pool: str, action: Action, changed: Collection[FieldChangeReport]
+    resource: ReadResource, pool: str, action: Action, changed: Collection[FieldChangeReport] | None
 ) -> ResourceDrift | None:
     """Return the drift of a resource; None if it is as in the state.
 
     Args:
-        changed: what an update changes of it once the state is refreshed.
+        changed: what an update changes of it once the state is refreshed; None for an object that a chart or
+            directory makes, of which an update sets all of its inputs.
     """
-    replacing = {field.path for field in changed if field.replaces}
+    replacing = {field.path for field in changed or () if field.replaces}
 
-    def is_kept(path: str) -> bool:
+    def is_omitted(path: str) -> bool:
+        if changed is None:
+            return value_at(resource.inputs, path) is None
         others = (field.path for field in changed)
         return action in ("none", "update") and not any(
             is_within(path, other) or is_within(other, path) for other in others
         )
 
+    found = [(item, is_omitted(item.path)) for item in differences_of(resource)]
+    if not found and not resource.is_deleted:
+        return None
     fields = [
         FieldDrift(
             path=item.path,
@@ -257,12 +265,15 @@ def _drift(
             maker=item.maker,
             source=item.source,
             replaces=item.path in replacing,
-            kept=is_kept(item.path),
+            kept=omitted or item.is_conflict,
         )
-        for item in differences_of(resource)
+        for item, omitted in found
     ]
-    if not fields and not resource.is_deleted:
-        return None
+    if changed is None and found:
+        is_set_back = any(item.maker == "person" and not omitted for item, omitted in found)
+        action = "update" if is_set_back else "none"
+    if any(item.is_conflict and not omitted for item, omitted in found):
+        action = "refuse"
     return ResourceDrift(
         type=resource.type,
         name=urn_name(resource.urn),
@@ -285,7 +296,7 @@ def _action(
     if parent is not None and parent in {message.urn for message in after.refusals}:
         return "refuse"
     if change is None:
-        return "none"
+        return "create" if resource.is_deleted and resource.urn not in after else "none"
     is_refused = any(f" {change.name} is protected" in text for text in difference.refusals)
     if is_refused:
         return "refuse"

@@ -12,11 +12,11 @@ existing object), `required`, `same` (the name of the comparison that ignores a 
 
 Makers of changes that are neither the program's nor a person's are in `makers.csv`. A maker is an
 `autoscaler`, the `cloud`, or a `controller` on the cluster; each row has its source. Its condition is
-`undeclared` (the program omits the property), `if NAME` (the property of this name beside it is set and not
-false), `manager NAME` (the field manager that owns it), or empty. The maker `elsewhere` is for lists whose
-items are resources of their own, unless the program has an item of that name; its condition is the segment
-before the name in their ids. A property is a path without indices and quotes, in which `*` matches any text.
-The type `PACKAGE:*` is each type of a package.
+`undeclared` (the program omits the property), `new` (the state does not have it either), `if NAME` (the
+property of this name beside it is set and not false), `manager NAME` (the field manager that owns it), or
+empty. The maker `elsewhere` is for lists whose items are resources of their own, unless the program has an
+item of that name; its condition is the segment before the name in their ids. A property is a path without
+indices and quotes, in which `*` matches any text. The type `PACKAGE:*` is each type of a package.
 
 The API or resource provider that must be enabled, and the user's permissions, with a predefined role that has
 them, are in `needs.csv`. Each row has the source of the creation's permissions. Those of a refresh are the
@@ -189,6 +189,8 @@ def words_of_pattern(pattern: str) -> str:
 
 
 Maker = Literal["autoscaler", "cloud", "controller"]
+PATCH_FORCE: Final = "pulumi.com/patchForce"
+"""Annotation with which server-side apply takes over fields that another field manager owns."""
 ELSEWHERE = "elsewhere"
 
 

@@ -197,5 +197,6 @@ class Reads(Events):
                 outputs=old.outputs or {},
                 read_inputs=(read.inputs or {}) if read else None,
                 read_outputs=(read.outputs or {}) if read else None,
+                has_failed=bool(old.init_errors),
             )
         )

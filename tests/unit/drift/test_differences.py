@@ -57,6 +57,60 @@ def test_an_upgrade_of_an_undeclared_version_is_the_clouds() -> None:
     assert _makers(GKE_POOL, {"version": "1.34"}, {"version": "1.35"}, {}) == {"version": "cloud"}
 
 
+_OF_CLUSTER: dict[str, dict[str, Any]] = {
+    "anonymousAuthenticationConfig": {"mode": "ENABLED"},
+    "enterpriseConfig": {"desiredTier": "STANDARD"},
+    "nodePoolDefaults": {"nodeConfigDefaults": {"loggingVariant": "DEFAULT"}},
+    "podAutoscaling": {"hpaProfile": "PERFORMANCE"},
+    "securityPostureConfig": {"mode": "BASIC"},
+}
+_BY_HAND: dict[str, dict[str, Any]] = {
+    "anonymousAuthenticationConfig": {"mode": "LIMITED"},
+    "enterpriseConfig": {"desiredTier": "ENTERPRISE"},
+    "nodePoolDefaults": {"nodeConfigDefaults": {"loggingVariant": "MAX_THROUGHPUT"}},
+    "podAutoscaling": {"hpaProfile": "NONE"},
+    "securityPostureConfig": {"mode": "DISABLED"},
+}
+
+
+@pytest.mark.parametrize("name", _OF_CLUSTER)
+def test_a_new_default_is_the_clouds_and_a_change_of_it_a_persons(name: str) -> None:
+    """GKE sets new properties on clusters that exist; whoever sets another value of one is a person."""
+    token, default = "gcp:container/cluster:Cluster", {name: _OF_CLUSTER[name]}
+    assert set(_makers(token, {}, default, {}).values()) == {"cloud"}
+    assert set(_makers(token, default, {name: _BY_HAND[name]}, {}).values()) == {"person"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "maker"),
+    [
+        ({}, {"loggingVariant": "MAX_THROUGHPUT"}, "cloud"),
+        ({}, {"kubeletConfig": {"maxParallelImagePulls": 5}}, "cloud"),
+        (
+            {"kubeletConfig": {"maxParallelImagePulls": 2}},
+            {"kubeletConfig": {"maxParallelImagePulls": 5}},
+            "cloud",
+        ),
+        (
+            {"nodeImageConfigs": [{"image": "gke-1"}]},
+            {"nodeImageConfigs": [{"image": "gke-2"}]},
+            "cloud",
+        ),
+        ({"kubeletConfig": {}}, {"kubeletConfig": {"cpuCfsQuota": False}}, ""),
+        (
+            {"kubeletConfig": {"cpuCfsQuota": True}},
+            {"kubeletConfig": {"cpuCfsQuota": False}},
+            "person",
+        ),
+    ],
+)
+def test_what_the_cloud_fills_into_a_pool(old: dict[str, Any], new: dict[str, Any], maker: str) -> None:
+    """Image, variant of logging and image pulls of an undeclared pool are GKE's; CPU limits that are switched
+    off are a person's, unless they are those of an absent setting."""
+    before, after = ({"nodeConfig": config} for config in (old, new))
+    assert set(_makers(GKE_POOL, before, after, {}).values()) == ({maker} if maker else set())
+
+
 def test_the_order_of_a_list_is_no_difference() -> None:
     """Items are compared by their key, and those that were added or removed are found."""
     old = {"nodeConfig": {"taints": [{"key": "a", "value": "1"}, {"key": "b", "value": "1"}]}}
@@ -136,6 +190,6 @@ def test_each_row_has_a_source_and_a_property_that_exists(token: str) -> None:
         assert row.source
         assert row.known_maker or row.maker == "elsewhere"
         if row.known_maker:
-            assert row.condition.partition(" ")[0] in ("", "undeclared", "if", "manager")
+            assert row.condition.partition(" ")[0] in ("", "undeclared", "new", "if", "manager")
         if not token.startswith("kubernetes:"):
             assert row.path.partition(".")[0] in schema.properties(token)

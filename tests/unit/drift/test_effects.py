@@ -1,7 +1,7 @@
 """Effects of an update on what a person has changed, computed from a recorded program."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import pytest
@@ -38,7 +38,8 @@ def _drifted(name: str, type_: str, change: _Change | None) -> ResourceDrift:
             read[0] = _of_shape(read[0], item["inputs"])
     if change is None:
         read = [None, None]
-    found = [ReadResource(item["urn"], item["type"], item["id"], item["inputs"], item["outputs"], *read)]
+    names = item["urn"], item["type"], item["id"]
+    found = [ReadResource(*names, item["inputs"], item["outputs"], read[0], read[1])]
     before, cloud = (baseline_of(it, **own) for it in (document, refreshed(document, found)))
     drift = drift_of(found, after, before, cloud)
     assert STACK["urn"] not in {it.urn for it in drift.resources}
@@ -88,6 +89,62 @@ def test_what_no_update_sets_back_is_kept(
     drift = _drifted(name, type_, _set(path, value))
     assert (drift.action, drift.deleted) == (action, False)
     assert [(field.path, field.kept) for field in drift.of_person] == [(path, kept)]
+
+
+_REPLICAS: dict[str, Any] = {"f:spec": {"f:replicas": {}}}
+_LABELS: dict[str, Any] = {"f:metadata": {"f:labels": {"f:hand": {}}}}
+
+
+def _scaled(manager: Mapping[str, Any], *, failed: bool = False) -> ResourceDrift:
+    """Return the drift of a chart's Deployment that a field manager has scaled and labelled; after an update
+    that failed, the state has what was read."""
+    manifest = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "kueue"}}
+    inputs: dict[str, Any] = {**manifest, "spec": {"replicas": 1, "strategy": {"type": "Recreate"}}}
+    managers = [{"operation": "Update", **manager}]
+    metadata = {"name": "kueue", "labels": {"hand": "x"}, "managedFields": managers}
+    live: dict[str, Any] = {**inputs, "metadata": metadata, "spec": {**inputs["spec"], "replicas": 2}}
+    read = inputs | {"spec": live["spec"]}
+    after = synth(_DECLARED)
+    (chart,) = after.of_type("kubernetes:helm.sh/v4:Chart")
+    type_, urn = "kubernetes:apps/v1:Deployment", f"{chart.urn}:kueue-system/kueue"
+    resource = ReadResource(
+        urn, type_, "kueue-system/kueue", inputs, live if failed else inputs, read, live, has_failed=failed
+    )
+    made: dict[str, Any] = {"urn": urn, "type": type_, "custom": True, "inputs": inputs, "parent": chart.urn}
+    resources = [*resources_of(after), made]
+    for item in resources:
+        item["parent"] = item["parent"] if item["parent"] != STACK["urn"] else None
+    own = {"project": after.project, "stack": after.stack}
+    document: dict[str, Any] = {"version": 3, "deployment": {"resources": resources}}
+    before, cloud = (baseline_of(it, **own) for it in (document, refreshed(document, [resource])))
+    (result,) = drift_of([resource], after, before, cloud).resources
+    return result
+
+
+@pytest.mark.parametrize("failed", [False, True])
+@pytest.mark.parametrize("manager", [{"manager": "kubectl", "subresource": "scale"}, {"manager": "k9s"}])
+def test_an_object_of_a_chart_that_was_scaled(manager: dict[str, str], *, failed: bool) -> None:
+    """An update sets a chart's objects back, but for fields of a manager that the provider does not take
+    over: it fails, also again after it has failed."""
+    drift = _scaled({"fieldsV1": _REPLICAS, **manager}, failed=failed)
+    assert drift.action == "refuse"
+    kept = {field.path: field.kept for field in drift.of_person}
+    assert kept == {"spec.replicas": True} | ({} if failed else {"metadata.labels": True})
+
+
+@pytest.mark.parametrize(
+    "manager",
+    [{"manager": "k9s", "fieldsV1": _LABELS}, {"manager": "kubectl-edit", "fieldsV1": _REPLICAS}],
+)
+def test_an_update_sets_what_a_chart_has(manager: dict[str, Any]) -> None:
+    """The provider takes over what `kubectl edit` has set. A label of another manager conflicts with nothing,
+    and stays."""
+    drift = _scaled(manager)
+    assert {field.path: field.kept for field in drift.of_person} == {
+        "metadata.labels": True,
+        "spec.replicas": False,
+    }
+    assert drift.action == "update"
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from ebbtide.analysis.drift import render
 from ebbtide.analysis.drift.differences import Maker
 from ebbtide.analysis.drift.report import Action, Drift, FieldDrift, ResourceDrift, fingerprint
+from ebbtide.analysis.drift.undo import undo
 from ebbtide.cli.entry_point import app
 from ebbtide.operations import drift
 from ebbtide.operations.engine import backend
@@ -119,6 +120,57 @@ def test_what_a_refresh_takes_over_is_named_with_its_undoing() -> None:
         assert f"spec.stopPolicy: kubectl patch localqueue cpu {patch}" in text
         assert "no update sets them back" in text
         assert "To set the others back:" in text
+
+
+_DEPLOYMENT = "kubernetes:apps/v1:Deployment"
+_NODES = "gcp:container/nodePool:NodePool"
+_GKE = "gcp:container/cluster:Cluster"
+_FIELD = "`, and the update after the refresh sets it back to "
+_LOST = "lost by a refresh, and nothing declares it: "
+
+
+@pytest.mark.parametrize(
+    ("type_", "path", "value", "how"),
+    [
+        (
+            _DEPLOYMENT,
+            "spec.replicas",
+            1,
+            """kubectl patch deployment kueue --namespace kueue-system --type merge --patch '{"spec": """,
+        ),
+        (
+            _DEPLOYMENT,
+            "spec.template.spec.containers[0].image",
+            "kueue:1",
+            'set it back to "kueue:1", with `kubectl edit deployment kueue --namespace kueue-system`',
+        ),
+        (_NODES, "upgradeSettings", {"maxSurge": 1}, f'declare `upgrade{_FIELD}{{"maxSurge": 1}}'),
+        (
+            _NODES,
+            "nodeConfig.fastSocket.enabled",
+            True,
+            f'declare `overrides: {{"nodeConfig": {{"fastSocket": {{"enabled": true}}}}}}{_FIELD}true',
+        ),
+        (_GKE, "maintenancePolicy.recurringWindow", {}, f"declare `cloud.maintenance{_FIELD}{{}}"),
+        (
+            _GKE,
+            "enableTpu",
+            False,
+            f'declare `cloud.overrides: {{"enableTpu": false}}{_FIELD}false',
+        ),
+        (_NODES, "nodeConfig.fastSocket", None, f"{_LOST}remove it before, in the console of the cloud, or "),
+        (
+            "azure-native:network:Subnet",
+            "defaultOutboundAccess",
+            False,
+            f"{_LOST}set it back to false before, in the console of the cloud, or with `az`",
+        ),
+    ],
+)
+def test_what_undoes_a_difference(type_: str, path: str, value: object, how: str) -> None:
+    """A command for an object, what to declare for a node pool or a cluster, and otherwise where to undo
+    it."""
+    assert undo(type_, "kueue-system/kueue", path, value).startswith(how)
 
 
 @pytest.mark.parametrize(
