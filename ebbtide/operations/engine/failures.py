@@ -11,10 +11,14 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from pulumi.automation import errors
 
+from ebbtide.analysis.drift.differences import ReadResource, differences_of
+from ebbtide.analysis.drift.undo import undo
+from ebbtide.analysis.recording.recording import urn_name
+from ebbtide.clients.kubernetes.objects import part, parts
 from ebbtide.declaration.model.addons import ADD_ONS
 from ebbtide.errors import EbbtideError
 from ebbtide.text import and_list
@@ -252,14 +256,10 @@ _CAUSES: Final = (
         "a role with it, and run the same command again. `{doctor}` lists every one.",
     ),
     _Cause(
-        r"(?s)Apply failed with .*\.spec\.replicas\b",
-        "It was scaled by hand. Scale it back to the declared number, which no longer conflicts, and run the "
-        "same command again: kubectl scale --replicas=1 --namespace NAMESPACE deployment/NAME",
-    ),
-    _Cause(
         r"conflicts? with \"|field manager|Apply failed with \d+ conflict",
-        "Another field manager owns a field of this Kubernetes object. Set it there to the declared value, "
-        "which does not conflict, or remove the field from the declaration.",
+        "Another field manager owns a field of this Kubernetes object, as after `kubectl scale` or another "
+        "program's change. Set it there to the declared value, which does not conflict, and run the same "
+        "command again.",
     ),
     _Cause(
         f'namespaces "({_ADD_ON_NAMESPACES})" already exists',
@@ -314,6 +314,24 @@ def advice(stack: str, errors: Iterable[str]) -> Iterator[str]:
     for cause in dict.fromkeys(causes):
         if cause is not None:
             yield cause.advice.format(**commands)
+
+
+def conflicts(deployment: Mapping[str, Any], declared: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the fields of Kubernetes objects that another field manager owns and that an update could
+    therefore not set, each with what sets it back.
+
+    Args:
+        deployment: the `deployment` of the state that the failed update has left.
+        declared: the inputs of the resources that it began to update, by URN.
+    """
+    for item in parts(deployment, "resources"):
+        urn, type_, id_ = str(item["urn"]), str(item["type"]), str(item.get("id"))
+        if item.get("initErrors") and urn in declared and type_.startswith("kubernetes:"):
+            inputs, outputs = declared[urn], part(item, "outputs")
+            failed = ReadResource(urn, type_, id_, inputs, outputs, inputs, outputs, has_failed=True)
+            for found in differences_of(failed):
+                if found.is_conflict:
+                    yield f"{urn_name(urn)} {found.path}: {undo(type_, id_, found.path, found.old)}"
 
 
 def missing_login(errors: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from pulumi import Output, RunError, automation, export
 
@@ -31,6 +31,15 @@ _MANIFEST: Final = "manifest"
 """Key of a deployment with the time at which the engine wrote it."""
 
 _UNREACHABLE: Final = "PULUMI_K8S_DELETE_UNREACHABLE"
+
+
+class Completed(NamedTuple):
+    """Ends of a stack's last runs that were no step of an update, to the second; None if there is none."""
+
+    update: datetime | None = None
+    """Of the last update that succeeded."""
+    refresh: datetime | None = None
+    """Of the last `pulumi refresh`, which writes the cloud's changes into the state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,19 +331,19 @@ class Stack:
             file.write_text(json.dumps(document), encoding="utf-8")
             self.run("stack", "import", "--file", str(file))
 
-    def completed(self) -> datetime | None:
-        """Return the end of the last run that succeeded and was not a step of an update, to the second;
-        None if there is none.
+    def completed(self) -> Completed:
+        """Return when the stack was last as declared, and when a user last refreshed it.
 
         Raises:
             OperationError: the engine cannot read the history.
         """
-        ends = (
-            datetime.fromisoformat(run["endTime"])
-            for run in self._history()
-            if run["result"] == "succeeded" and run.get("message") != _STEP
-        )
-        return max(ends, default=None)
+        runs = [run for run in self._history() if run.get("message") != _STEP]
+
+        def last(kind: str, *results: str) -> datetime | None:
+            own = (run for run in runs if run["kind"] == kind and run["result"] in results)
+            return max((datetime.fromisoformat(run["endTime"]) for run in own), default=None)
+
+        return Completed(last("update", "succeeded"), last("refresh", "succeeded", "failed"))
 
     def last_start(self) -> str:
         """Return the start of the last run that has ended; empty if there is none.
@@ -347,8 +356,8 @@ class Stack:
         )
 
     def _history(self) -> list[dict[str, Any]]:
-        """Return the last runs."""
-        return json.loads(self.run("stack", "history", "--json"))
+        """Return the last runs: more than the ten of a page, which steps and refreshes could fill."""
+        return json.loads(self.run("stack", "history", "--json", "--page-size", "100"))
 
     def unlock(self) -> None:
         """Remove the stack's locks (`pulumi cancel`)."""

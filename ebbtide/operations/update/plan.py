@@ -19,6 +19,7 @@ from ebbtide.analysis.review.summary import action_counts
 from ebbtide.clients.clouds.interfaces import StoredData
 from ebbtide.clients.kubernetes.objects import parts
 from ebbtide.operations import inspection
+from ebbtide.operations.engine.stack import Completed
 from ebbtide.operations.engine.state import CLUSTERS
 from ebbtide.operations.update import pool_replacement
 from ebbtide.text import several
@@ -62,41 +63,45 @@ class Done:
     Attributes:
         created: names of the created resources.
         updated: names of the updated resources.
+        failed: names of resources whose last creation or update failed, which the next one updates again.
     """
 
     created: tuple[str, ...] = ()
     updated: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
 
 
 NOTHING: Final = Done()
 
 
-def done_since(deployment: Mapping[str, Any], completed: datetime | None) -> Done:
+def done_since(deployment: Mapping[str, Any], completed: Completed) -> Done:
     """Return the changes since the last completed update, from the times in the state; adopted resources
-    were not changed.
+    were not changed, and those that a refresh has modified since were not updated.
 
     Args:
         deployment: the `deployment` of `pulumi stack export`.
-        completed: end of that update, to the second; None if the stack was never as declared.
+        completed: the ends of that update, and of the last refresh.
     """
-    names: dict[str, list[str]] = {"created": [], "modified": []}
+    names: dict[str, list[str]] = {"created": [], "modified": [], "failed": []}
+    refreshed = max(filter(None, completed), default=None)
+    since = {"created": completed.update, "modified": refreshed}
     for resource in parts(deployment, "resources"):
         if not resource.get("custom") or resource.get("external") or resource.get("delete"):
             continue
         if str(resource["type"]).startswith("pulumi:") or resource.get("importID"):
             continue
-        for time, found in names.items():
-            if is_later(resource.get(time), completed):
-                found.append(urn_name(str(resource["urn"])))
-                break
-    return Done(tuple(names["created"]), tuple(names["modified"]))
+        times = (time for time, end in since.items() if is_later(resource.get(time), end))
+        if found := "failed" if resource.get("initErrors") else next(times, ""):
+            names[found].append(urn_name(str(resource["urn"])))
+    return Done(*(tuple(found) for found in names.values()))
 
 
-def is_later(time: object, completed: datetime | None) -> bool:
-    """Return whether a time of the state is after the end of an update; arguments as for `done_since`."""
+def is_later(time: object, end: datetime | None) -> bool:
+    """Return whether a time of the state is after the end of a run, which is to the second; also if there was
+    none."""
     if not isinstance(time, str):
         return False
-    return completed is None or datetime.fromisoformat(time) > completed + timedelta(seconds=1)
+    return end is None or datetime.fromisoformat(time) > end + timedelta(seconds=1)
 
 
 def plan_of(
@@ -178,7 +183,8 @@ def _pools(recording: Recording, replaced: Collection[str], drain_timeout: timed
 
 
 def _done(done: Done) -> Iterator[str]:
-    """Yield what an interrupted update did: the number of creations, and the names of what it updated."""
+    """Yield what an interrupted or failed update did: the number of creations, and the names of what it
+    updated and of what failed."""
     counts = [
         f"{len(names)} {words}"
         for words, names in (("created", done.created), ("updated", done.updated))
@@ -189,6 +195,8 @@ def _done(done: Done) -> Iterator[str]:
     yield from (f"  updated {name}, done" for name in done.updated[:_SHOWN])
     if len(done.updated) > _SHOWN:
         yield f"  and {len(done.updated) - _SHOWN} more updated resources, done."
+    if done.failed:
+        yield listed("Failed in the last update, and updated again: ", done.failed)
 
 
 def _changed(difference: DifferenceReport) -> Iterator[str]:

@@ -30,7 +30,7 @@ from ebbtide.declaration.project.source import NAMESPACE, REPLACEMENTS, SUFFIX
 from ebbtide.operations import access, inspection
 from ebbtide.operations.engine import state
 from ebbtide.operations.engine.events import WORDS, Step, narration
-from ebbtide.operations.engine.failures import OperationError, explanation, unlocking
+from ebbtide.operations.engine.failures import OperationError, conflicts, explanation, unlocking
 from ebbtide.operations.engine.interrupts import deferred_interrupts
 from ebbtide.operations.engine.stack import Stack
 from ebbtide.operations.engine.state import record, with_record
@@ -418,6 +418,7 @@ class Update:
     ) -> UpOutcome | None:
         """Run the engine; return None if it succeeds."""
         counted = {item for item in changed if not item[0].startswith(_OWN)}
+        begun: dict[str, Mapping[str, Any]] = {}
         with (
             narration(
                 self.console,
@@ -433,20 +434,23 @@ class Update:
                 if step.operation not in _QUIET and not step.type.startswith(_OWN):
                     show(step)
                     self.made[WORDS.get(step.operation, step.operation)] += step.done
+                    begun[step.urn] = step.inputs
 
             given_command().happens(f"the update of stack {self.stack.name} has begun")
             errors = unlocking(lambda: run(watch), self.stack.unlock, self.log)
         if errors or interrupts.received:
-            self._explain(errors)
+            self._explain(errors, begun)
             return UpOutcome(tuple(errors), interrupted=interrupts.received)
         return None
 
-    def _explain(self, errors: Iterable[str]) -> None:
+    def _explain(self, errors: Iterable[str], begun: Mapping[str, Mapping[str, Any]] | None = None) -> None:
         errors = tuple(errors)
         for line in explanation(self.stack.name, errors, verbose=self.verbose):
             self.log(line)
         for line in users.advice(self.stack.outputs, errors):
             self.log(line)
+        for line in conflicts(self.stack.exported()["deployment"], begun) if errors and begun else ():
+            self.log(f"  {line}")
         given = given_command()
         again = given.again() if given.name else given.on_stack("up", self.stack.name)
         self.log(f"Not everything matches the declaration. Continue with: {again}")

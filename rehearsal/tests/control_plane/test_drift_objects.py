@@ -1,6 +1,9 @@
 """Edits by hand of objects on a real API server, read by the real Kubernetes provider."""
 
+import copy
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any, Final
 
@@ -164,3 +167,55 @@ def test_edits_of_objects_are_a_persons(
         assert deleted == ["edited-addons-queues-localqueue-research/cpu"]
         unowned = [(item["kind"], item["name"]) for item in document["unowned"]]
         assert unowned == [("LocalQueue", "default/extra"), ("RoleBinding", "research/extra")]
+
+
+_DEPLOYMENTS: Final = "/apis/apps/v1/namespaces/kueue-system/deployments"
+_POLICIES: Final = "/apis/networking.k8s.io/v1/namespaces/kueue-system/networkpolicies"
+_UNDO: Final = re.compile(r"spec\.replicas: (kubectl patch .*)$", re.MULTILINE)
+
+
+def test_a_scaled_deployment_of_a_chart(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """Drift and a failed update name the command that repairs it; what failed is not called done, and after
+    the command everything else that was edited is set back."""
+    with live(tmp_path, _DECLARED, request) as site:
+        status, out = site.up()
+        assert status == 0, out
+        (cluster,) = [item for item in site.store.resources() if item.cloud == BEHIND]
+        api = Api.of_kubeconfig(json.loads(Path(cluster.state["kubeconfig"]).read_text()))
+        (deployment,) = [item["metadata"]["name"] for item in api.items(_DEPLOYMENTS)]
+        path = f"{_DEPLOYMENTS}/{deployment}"
+        cohort = f"{_KUEUE}/cohorts/edited"
+        declared = api.get(cohort)["spec"]["resourceGroups"]
+        groups = copy.deepcopy(declared)
+        groups[0]["flavors"][0]["resources"][0]["nominalQuota"] = "77"
+        api.patch(cohort, {"spec": {"resourceGroups": groups}}, fieldManager="kubectl-edit")
+        for policy in api.items(_POLICIES):
+            api.delete(f"{_POLICIES}/{policy['metadata']['name']}")
+        api.patch(f"{path}/scale", {"spec": {"replicas": 2}}, fieldManager="kubectl")
+
+        status, out = site.run("drift", confirmed=False)
+        assert status == 1, out
+        text = " ".join(out.split())
+        assert f"{deployment} kubernetes.Deployment: an update fails" in text
+        assert f"{deployment} spec.replicas: kubectl patch deployment {deployment} " in text
+        assert "edited-addons-queues-cohort-edited kubernetes.Cohort: an update sets it back in place" in text
+        site.terminal.run("pulumi refresh --stack dev --yes")
+        for again in (False, True):
+            status, out = site.up()
+            assert status == 1, out
+            (command,) = _UNDO.findall(out)
+            assert f"{deployment}, done" not in out
+            assert ("Failed in the last update, and updated again: " in out) is again
+        _, out = site.run("drift", confirmed=False)
+        assert f"{deployment} is not as declared" in " ".join(out.split())
+        words = shlex.split(command)
+        assert words[:6] == ["kubectl", "patch", "deployment", deployment, "--namespace", "kueue-system"]
+        api.patch(path, json.loads(words[-1]), fieldManager="kubectl-patch")
+
+        status, out = site.up()
+        assert status == 0, out
+        assert api.get(path)["spec"]["replicas"] == 1
+        assert api.items(_POLICIES)
+        assert api.get(cohort)["spec"]["resourceGroups"] == declared
+        status, out = site.run("drift", confirmed=False)
+        assert status == 0, out

@@ -345,5 +345,5 @@ def _with_key(item: Resource, key: str) -> Resource:
     if item.type != "gcp:container/nodePool:NodePool":
         return item
     metadata = {f"k{number}": "found" for number in range(20)} | {key: "other"}
-    config = {**cast("Document", item.inputs["nodeConfig"]), "metadata": metadata}
+    config: Document = {**cast("Document", item.inputs["nodeConfig"]), "metadata": metadata}
     return replace(item, inputs={**item.inputs, "nodeConfig": config})

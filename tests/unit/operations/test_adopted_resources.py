@@ -20,7 +20,7 @@ from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.project.adopt_file import AdoptedResource, write_adopt_file
 from ebbtide.operations.adopting.resources import check, held, remove_resources, restorations
 from ebbtide.operations.engine.events import Step
-from ebbtide.operations.engine.stack import Preview, Stack
+from ebbtide.operations.engine.stack import Completed, Preview, Stack
 from ebbtide.operations.update.plan import Done, done_since
 from ebbtide.operations.update.up import Update
 from tests.declarations import GKE, changed
@@ -28,7 +28,7 @@ from tests.synth import synth
 from tests.unit.operations.world import QUEUES, STACK, World, resource
 
 _POOL = "gcp:container/nodePool:NodePool"
-_COMPLETED = datetime(2026, 11, 20, 10, tzinfo=UTC)
+_COMPLETED = Completed(datetime(2026, 11, 20, 10, tzinfo=UTC))
 
 
 def _adopting(directory: Path) -> Recording:
@@ -60,8 +60,8 @@ def test_adopted_resources_are_held_until_an_update_has_succeeded(tmp_path: Path
 
     state = {"resources": [imported("train-cpu", "11:00:00"), imported("train-t4", "09:00:00")]}
     assert held(recording, state, _COMPLETED) == {urns["train-a100"], urns["train-cpu"]}
-    assert held(recording, state, None) == {urns[f"train-{name}"] for name in ("a100", "cpu", "t4")}
-    assert held(synth(GKE), {"resources": []}, None) == frozenset()
+    assert held(recording, state, Completed()) == {urns[f"train-{name}"] for name in ("a100", "cpu", "t4")}
+    assert held(synth(GKE), {"resources": []}, Completed()) == frozenset()
     assert done_since(state, _COMPLETED) == Done()
 
 

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from ebbtide.operations.engine.failures import (
     LockedError,
     advice,
     causes,
+    conflicts,
     explanation,
     locks_of,
     unlocking,
@@ -122,7 +124,7 @@ def test_a_living_engine_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
         ('Code="AuthorizationFailed"', "permission is missing"),
         (
             'Apply failed with 1 conflict: conflict with "kubectl" using apps/v1: .spec.replicas',
-            "kubectl scale --replicas=1",
+            "as after `kubectl scale`",
         ),
         (
             'Apply failed with 1 conflict: conflict with "helm" using apps/v1: .spec',
@@ -248,3 +250,36 @@ def test_a_missing_login_is_one_sentence(error: str, command: str) -> None:
     sentence, file = explanation("dev", [f"a: {error}", f"b: {error}", _TRACEBACK])
     assert sentence == f"The engine found no valid login: log in with `{command}`."
     Path(file.removeprefix("All errors of the engine: ")).unlink()
+
+
+_PATCH = """--type merge --patch '{"spec": {"replicas": 1}}'"""
+
+
+@pytest.mark.parametrize(
+    ("manager", "begun", "lines"),
+    [
+        (
+            {"manager": "kubectl", "subresource": "scale"},
+            True,
+            [f"kueue spec.replicas: kubectl patch deployment kueue --namespace kueue-system {_PATCH}"],
+        ),
+        ({"manager": "kubectl", "subresource": "scale"}, False, []),
+        ({"manager": "kubectl-edit"}, True, []),
+    ],
+)
+def test_a_conflict_is_undone_by_a_command(manager: dict[str, str], lines: list[str], *, begun: bool) -> None:
+    """The declared value is that of the step that failed: the state has the refreshed one."""
+    owned: dict[str, Any] = {**manager, "operation": "Update", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+    live: dict[str, Any] = {"metadata": {"name": "kueue", "managedFields": [owned]}, "spec": {"replicas": 2}}
+    urn = "urn:pulumi:dev::shop::kubernetes:apps/v1:Deployment::kueue"
+    failed = {
+        "urn": urn,
+        "type": "kubernetes:apps/v1:Deployment",
+        "id": "kueue-system/kueue",
+        "inputs": {"spec": {"replicas": 2}},
+        "outputs": live,
+        "initErrors": ["Apply failed with 1 conflict"],
+    }
+    declared = {urn: {"metadata": {"name": "kueue"}, "spec": {"replicas": 1}}} if begun else {}
+    assert list(conflicts({"resources": [failed]}, declared)) == lines
+    assert list(conflicts({"resources": [failed | {"initErrors": []}]}, declared)) == []

@@ -16,7 +16,7 @@ from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.report import ChangeReport, DifferenceReport, FieldChangeReport
 from ebbtide.clients.kubernetes import JSON, Api
 from ebbtide.operations import access
-from ebbtide.operations.engine.stack import Stack
+from ebbtide.operations.engine.stack import Completed, Stack
 from ebbtide.operations.leftovers.stack import existing_elsewhere, existing_refusals
 from ebbtide.operations.update import up
 from ebbtide.operations.update.plan import Done, Plan, done_since, evicted_pools
@@ -25,7 +25,7 @@ from ebbtide.placement.profile import PRIORITIES
 from ebbtide.values.kueue_api import API_VERSION
 from tests.unit.operations.objects import PROFILE, made, node, pod
 
-_COMPLETED = datetime(2026, 11, 20, 10, tzinfo=UTC)
+_COMPLETED = Completed(datetime(2026, 11, 20, 10, tzinfo=UTC))
 
 
 def _resource(name: str, created: str, modified: str, **more: Any) -> dict[str, Any]:
@@ -56,8 +56,19 @@ def test_done_is_what_is_newer_than_the_last_completed_update() -> None:
 
 def test_everything_was_done_if_no_update_completed() -> None:
     """The first update of a stack was interrupted: all of its resources are its own."""
-    assert done_since(_STATE, None) == Done(created=("old", "last", "new", "changed"))
-    assert done_since({}, None) == Done()
+    assert done_since(_STATE, Completed()) == Done(created=("old", "last", "new", "changed"))
+    assert done_since({}, Completed()) == Done()
+
+
+def test_neither_a_failed_update_nor_a_refresh_is_done() -> None:
+    """The engine writes the time of a failed update and of what a refresh has read into the state as well; a
+    refresh does not end the update that was interrupted before it."""
+    times = {"new": ("10:05:00", "10:05:00"), "absorbed": ("09:00:00", "10:08:00")}
+    resources = [_resource(name, *own) for name, own in times.items()]
+    resources.append(_resource("scaled", "09:00:00", "10:09:00", initErrors=["Apply failed with 1 conflict"]))
+    refreshed = Completed(_COMPLETED.update, datetime(2026, 11, 20, 10, 8, tzinfo=UTC))
+    done = done_since({"resources": resources}, refreshed)
+    assert done == Done(created=("new",), failed=("scaled",))
 
 
 _PREFIX = "urn:pulumi:dev::shop"

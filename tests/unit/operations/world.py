@@ -26,7 +26,7 @@ from ebbtide.operations.access import Clouds
 from ebbtide.operations.adopting import steps
 from ebbtide.operations.engine.backend import Backend
 from ebbtide.operations.engine.events import Step, unwatched
-from ebbtide.operations.engine.stack import Preview
+from ebbtide.operations.engine.stack import Completed, Preview
 from ebbtide.operations.engine.state import TENANT, State, read
 from ebbtide.operations.update import pool_replacement, up
 from ebbtide.placement import Profile
@@ -279,9 +279,9 @@ class World(Api):
         """Return the output that a connection needs."""
         return {"kubeconfig": "{}"}
 
-    def completed(self) -> datetime:
+    def completed(self) -> Completed:
         """Return the end of the last update that succeeded."""
-        return _COMPLETED
+        return Completed(_COMPLETED)
 
     def last_start(self) -> str:
         """Return the start of the last run."""
