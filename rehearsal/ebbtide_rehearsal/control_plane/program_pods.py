@@ -10,13 +10,13 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from ebbtide.clients.kubernetes import Api, ApiError, Object
+from ebbtide.clients.kubernetes import STRATEGIC_MERGE_PATCH, Api, ApiError, Object
+from ebbtide.clients.kubernetes.objects import part
 from ebbtide.values.paths import value_at
 from ebbtide_rehearsal.addons import REHEARSED
 from ebbtide_rehearsal.control_plane.plan import (
@@ -26,6 +26,7 @@ from ebbtide_rehearsal.control_plane.plan import (
     PortReservation,
     kubeconfig,
 )
+from ebbtide_rehearsal.control_plane.pod_status import running, waiting
 from ebbtide_rehearsal.control_plane.processes import ControlPlaneError, Process, Processes
 from ebbtide_rehearsal.control_plane.program import Assignment, Listening, Program
 from ebbtide_rehearsal.control_plane.routes import Routes
@@ -166,7 +167,9 @@ class ProgramPods:
         ready = entry.process.running and _answers(entry.listening.health)
         if ready != entry.ready:
             entry.ready = ready
-            self._write_status(pod, running(pod, entry.address, ready=ready, restarts=entry.restarts))
+            began = part(pod, "status").get("startTime", "")
+            status = running(pod, restarts=entry.restarts, ready=ready, began=began, address=entry.address)
+            self._write_status(pod, status)
 
     def _start(self, item: AvailableProgram, pod: Object) -> _Running:
         root = self._plan.directory / "pods" / pod["metadata"]["uid"]
@@ -230,7 +233,7 @@ class ProgramPods:
 
     def _write_status(self, pod: Object, status: dict[str, Any]) -> None:
         with contextlib.suppress(ApiError):  # the pod is deleted; the next reconciliation handles that
-            self._api.patch(f"{_path(pod)}/status", {"status": status})
+            self._api.patch(f"{_path(pod)}/status", {"status": status}, STRATEGIC_MERGE_PATCH)
 
 
 def _runs(pod: Object, nodes: set[str]) -> bool:
@@ -256,60 +259,3 @@ def _answers(port: int) -> bool:
         return False
     finally:
         connection.close()
-
-
-def now() -> str:
-    """Return the current time in Kubernetes' format."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def waiting(pod: Object, reason: str, message: str, *, restarts: int = 0) -> dict[str, Any]:
-    """Return the status of a container that is waiting, or in backoff."""
-    state = {"waiting": {"reason": reason, "message": message}}
-    return {
-        "phase": "Pending",
-        "conditions": _conditions(pod, ready=False),
-        "containerStatuses": [_container(pod, state, ready=False, restarts=restarts)],
-    }
-
-
-def running(pod: Object, address: str, *, ready: bool, restarts: int) -> dict[str, Any]:
-    """Return the status of a running container, ready or not."""
-    began = pod.get("status", {}).get("startTime") or now()
-    return {
-        "phase": "Running",
-        "startTime": began,
-        "podIP": address,
-        "podIPs": [{"ip": address}],
-        "conditions": _conditions(pod, ready=ready),
-        "containerStatuses": [
-            _container(pod, {"running": {"startedAt": began}}, ready=ready, restarts=restarts)
-        ],
-    }
-
-
-def _conditions(pod: Object, *, ready: bool) -> list[dict[str, Any]]:
-    scheduled = [
-        item for item in pod.get("status", {}).get("conditions", []) if item["type"] == "PodScheduled"
-    ]
-    values = {"Initialized": True, "ContainersReady": ready, "Ready": ready}
-    return [
-        *scheduled,
-        *(
-            {"type": kind, "status": str(value), "lastTransitionTime": now()}
-            for kind, value in values.items()
-        ),
-    ]
-
-
-def _container(pod: Object, state: dict[str, Any], *, ready: bool, restarts: int) -> dict[str, Any]:
-    (container,) = pod["spec"]["containers"]
-    return {
-        "name": container["name"],
-        "image": container["image"],
-        "imageID": "",
-        "ready": ready,
-        "started": ready,
-        "restartCount": restarts,
-        "state": state,
-    }

@@ -13,9 +13,9 @@ from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.work.registries.code_image import code_image, push
 from ebbtide.work.runs.folder import read_folder
 from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
-from ebbtide_rehearsal.cloud.node_pools.actuator import running as running_status
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
+from ebbtide_rehearsal.control_plane.pod_status import running as running_status
 from ebbtide_rehearsal.control_plane.stages import RUNS
 from rehearsal.tests.control_plane.cluster import Object, gone, namespace, wait
 from rehearsal.tests.control_plane.commands import run

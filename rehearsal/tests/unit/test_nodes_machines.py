@@ -21,12 +21,13 @@ from ebbtide.autoscaler.nodes import (
 from ebbtide.autoscaler.scale_up import expansion_options, missing_machines, scale_up
 from ebbtide.autoscaler.scheduling import read_pod
 from ebbtide.autoscaler.snapshot import read_node
-from ebbtide_rehearsal.cloud.node_pools.actuator import SHUTDOWN, End, ended, node
+from ebbtide_rehearsal.cloud.node_pools.actuator import node
 from ebbtide_rehearsal.cloud.node_pools.fleet import Fleet
 from ebbtide_rehearsal.cloud.node_pools.loop import NO_PLUGIN, has_driver, objects
 from ebbtide_rehearsal.cloud.node_pools.removal import expired, surplus, victims
 from ebbtide_rehearsal.cloud.pools import register
 from ebbtide_rehearsal.cloud.store import NO_STOCK, QUOTA, RECLAIM, Clock, InjectedFault, Store
+from ebbtide_rehearsal.control_plane.pod_status import SHUTDOWN, End, ended
 from rehearsal.tests.unit.node_pool import (
     CLUSTER,
     a_gpu_pool,

@@ -33,8 +33,8 @@ from ebbtide.placement.derive import BUCKET_DRIVERS
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.work.registries.repository import Reference, RegistryError
 from ebbtide.work.runs.archives import ArchiveError, extract
-from ebbtide_rehearsal.cloud.node_pools.actuator import End
 from ebbtide_rehearsal.control_plane.plan import PortReservation
+from ebbtide_rehearsal.control_plane.pod_status import End
 from ebbtide_rehearsal.control_plane.volumes import (
     SERVICE_ACCOUNTS,
     NotMountedError,

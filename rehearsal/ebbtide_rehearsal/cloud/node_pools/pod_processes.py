@@ -23,8 +23,9 @@ from typing import Final
 from ebbtide.autoscaler.scheduling import Pod
 from ebbtide.clients.kubernetes import Api
 from ebbtide_rehearsal.cloud.node_pools import pod_containers
-from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator, End, now, running, waiting
+from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
 from ebbtide_rehearsal.cloud.node_pools.pod_containers import ROOT, Container, ContainerError, prepare
+from ebbtide_rehearsal.control_plane.pod_status import End, now, running, waiting
 from ebbtide_rehearsal.control_plane.stages import RUNS, RUNS_FOR
 from ebbtide_rehearsal.control_plane.volumes import NotMountedError
 
