@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol, assert_never
+from typing import Any, Protocol
 
 import pulumi
 
@@ -152,8 +152,6 @@ def _deployed(declaration: Cluster, parent: pulumi.Resource | None, providers: A
             new = "azure-native" not in own
             azure = aks.provider(f"{declaration.name}-azure", declaration, inside) if new else None
             return aks.deploy(declaration, azure, parent)
-        case _:
-            assert_never(declaration.cloud)
 
 
 def outputs(declaration: Cluster, topology: Deployed) -> dict[str, pulumi.Input[object]]:

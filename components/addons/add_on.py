@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import Any
 
 import pulumi
 
@@ -119,8 +119,6 @@ def system_placement(declaration: Cluster) -> SystemPlacement:
             return SystemPlacement({}, [], priority)
         case CloudKind.AKS:
             return SystemPlacement({MODE: "system"}, [dict(toleration(SYSTEM_ONLY).manifest())], priority)
-        case _:
-            assert_never(declaration.site.cloud)
 
 
 def priority_class(declaration: Cluster) -> dict[str, Any]:

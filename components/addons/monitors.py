@@ -3,7 +3,7 @@
 GKE runs its own DCGM exporter (`components/gke/cluster.py`).
 """
 
-from typing import Final, assert_never
+from typing import Final
 
 from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.declaration.model.cluster import Cluster
@@ -50,8 +50,6 @@ def monitors(declaration: Cluster) -> list[Object]:
             return _kueue_on_gke() if declaration.has_kueue else []
         case CloudKind.AKS:
             return [*_exporter(declaration), *([_kueue_on_aks()] if declaration.has_kueue else [])]
-        case _:
-            assert_never(declaration.site.cloud)
 
 
 def _exporter(declaration: Cluster) -> list[Object]:

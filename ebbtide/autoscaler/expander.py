@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
 import yaml
 
@@ -311,8 +311,6 @@ def _preference(option: Option, expander: Expander, priorities: str) -> tuple[fl
         case "priority":
             priority = aks_priority(option.pool, option.zone, priorities)
             return (0, -priority) if priority is not None else (1, 0)
-        case _:
-            assert_never(expander)
 
 
 def _chance(option: Option) -> float:

@@ -223,8 +223,6 @@ def bucket_name(cluster: Cluster, team: Team) -> str:
             return fitting(f"{cloud.project}-{cluster.name}-{team.stored_as}", BUCKET)
         case Aks() as cloud:
             return account_name(cloud.subscription, cluster.name, team.stored_as)
-        case _:
-            assert_never(cluster.cloud)
 
 
 def bucket_address(cluster: Cluster, team: Team) -> str:
@@ -237,8 +235,6 @@ def bucket_address(cluster: Cluster, team: Team) -> str:
             return f"gs://{name}"
         case Aks():
             return f"abfss://{CONTAINER}@{name}.dfs.core.windows.net"
-        case _:
-            assert_never(cluster.cloud)
 
 
 def mounts_buckets(cluster: Cluster) -> bool:
@@ -270,8 +266,6 @@ def registry_name(cluster: Cluster, team: Team) -> str:
             return fitting(f"{cluster.name}-{team.stored_as}", REPOSITORY)
         case Aks() as cloud:
             return account_name(cloud.subscription, cluster.name, f"{team.stored_as}-images")
-        case _:
-            assert_never(cluster.cloud)
 
 
 def image_prefix(cluster: Cluster, team: Team) -> str:
@@ -287,8 +281,6 @@ def image_prefix(cluster: Cluster, team: Team) -> str:
             return f"{cluster.site.region}-docker.pkg.dev/{project}/{name}"
         case Aks():
             return f"{name}.azurecr.io"
-        case _:
-            assert_never(cluster.cloud)
 
 
 def keeps_registry(cluster: Cluster, team: Team) -> bool:

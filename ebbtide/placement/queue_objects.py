@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, assert_never
+from typing import Any
 
 import yaml
 
@@ -279,5 +279,3 @@ def fallback_objects(cluster: Cluster) -> tuple[Object, ...]:
             return tuple(compute_class(queue, consolidation) for queue in queues)
         case Aks():
             return (expander_map(cluster),) if queues else ()
-        case _:
-            assert_never(cluster.cloud)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
 from ebbtide.clients.kubernetes.objects import Object, condition, disrupted, end_condition, phase_of, waits
 from ebbtide.placement import Profile
@@ -217,8 +217,6 @@ def _state(current: Progress) -> str:
         case Phase.QUEUED | Phase.WAITING | Phase.STARTING | Phase.FAILED | Phase.COMPLETED:
             done = f", done {current.done} of {current.points}" if current.points > 1 and current.done else ""
             return f"{current.phase}{done}" + (f": {current.reason}" if current.reason else "")
-        case _:
-            assert_never(current.phase)
 
 
 def _disruptions(current: Progress) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, assert_never
+from typing import Any, Protocol
 
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.catalog.prices import Price
@@ -230,8 +230,6 @@ class ClusterIdentity:
             case CloudKind.AKS:
                 group = f"/subscriptions/{self.account.id}/resourceGroups/{self.resource_group}"
                 return f"{group}/providers/Microsoft.ContainerService/managedClusters/{self.name}"
-            case _:
-                assert_never(self.account.cloud)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Final, assert_never
+from typing import Final
 
 from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide.declaration.catalog.disks import premium_disk
@@ -169,5 +169,3 @@ class PricedNode:
             case CloudKind.AKS:
                 item = premium_disk(self.disk_gib) if self.disk_gib else None
                 return item_amount(self.cloud, region, item) if item else Amount(unknown=("boot disk",))
-            case _:
-                assert_never(self.cloud)

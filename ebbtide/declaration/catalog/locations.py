@@ -7,7 +7,7 @@ Tables age: an unknown region is an error, but hardware that is not listed in a 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Protocol, assert_never
+from typing import Protocol
 
 from ebbtide.declaration.catalog.clouds import GKE_REGION_ZONES, is_gke_zone, region_of
 from ebbtide.declaration.catalog.tables import rows
@@ -129,8 +129,6 @@ class Locations:
                 return [*self.regions(), *zones]
             case CloudKind.AKS:
                 return list(self.regions())
-            case _:
-                assert_never(self.cloud)
 
     def offering(self, family: str, accelerator: str) -> Offering | None:
         """Return the row for a pool's accelerators, or else for its machine family; None if there is none."""

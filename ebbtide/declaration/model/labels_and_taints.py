@@ -87,8 +87,6 @@ def labels_and_taints(pool: Pool, cloud: CloudKind) -> LabelsAndTaints:
             return _on_gke(pool, own, arm)
         case CloudKind.AKS:
             return _on_aks(pool, own, arm)
-        case _:
-            assert_never(cloud)
 
 
 def _on_gke(pool: Pool, own: Taint, arm: dict[str, str]) -> LabelsAndTaints:
@@ -192,8 +190,6 @@ def _provisioning(pool: Pool) -> str:
             return "flex-start"
         case OnDemand() | Reservation():
             return "standard"
-        case _:
-            assert_never(pool.capacity)
 
 
 def _sharing_labels(accelerator: Accelerator) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
 from ebbtide.declaration.catalog.accelerators import AMD, chips_of, is_tpu, partitions, vendor
 from ebbtide.declaration.catalog.amounts import PricedNode
@@ -168,8 +168,6 @@ class ResolvedPool(Pool):
                 return len(self.site.locations.default_zones(self.site.region)) or GKE_REGION_ZONES
             case CloudKind.GKE | CloudKind.AKS:
                 return 1
-            case _:
-                assert_never(self.site.cloud)
 
     @property
     def max_run_seconds(self) -> int | None:

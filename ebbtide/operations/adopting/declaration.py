@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from enum import Enum
-from typing import Any, Final, assert_never, cast
+from typing import Any, Final, cast
 
 from pydantic import BaseModel
 
@@ -49,8 +49,6 @@ def read_pool(resource: FoundResource, cloud: CloudKind, location: str, zones: S
         case CloudKind.AKS:
             subnet = inputs.text("vnetSubnetID") or None
             return aks.read_pool(inputs, location, name=resource.name, cluster="", subnet=subnet)
-        case _:
-            assert_never(cloud)
 
 
 def pool_fields(

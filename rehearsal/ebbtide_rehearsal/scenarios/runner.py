@@ -220,8 +220,6 @@ def _injection_details(step: FailureInjection) -> str:
             return f", {step.seconds:g} s"
         case "no-stock":
             return ""
-        case _:
-            assert_never(step.kind)
 
 
 def _pipelines(condition: Condition) -> Iterator[str]:

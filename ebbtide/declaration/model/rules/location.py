@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import assert_never
 
 from ebbtide.declaration.catalog.clouds import is_gke_zone, region_of
 from ebbtide.declaration.catalog.locations import Locations, Offering, is_ai_zone
@@ -251,8 +250,6 @@ def _locations(pool: PoolIn) -> tuple[str, ...]:
             return pool.pool.zones or site.locations.default_zones(site.region)
         case CloudKind.GKE | CloudKind.AKS:
             return (site.location,)
-        case _:
-            assert_never(site.cloud)
 
 
 def _hardware(offering: Offering, pool: PoolIn) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network
 from itertools import combinations
-from typing import assert_never, cast
+from typing import cast
 
 from ebbtide.declaration.catalog.gpu_direct import SUBNET_BITS
 from ebbtide.declaration.model.cloud import Aks, AksNetwork, Gke, GkeNetwork
@@ -137,8 +137,6 @@ def _ranges(cluster: Cluster) -> dict[str, str]:
         case AksNetwork():
             nodes = {"nodes": _MANAGED_RANGE} if network.managed else {}
             return {**nodes, "pods": network.pods, "services": network.services}
-        case _:
-            assert_never(network)
 
 
 @cluster_rule("valid IPv4 ranges", _CIDR_SOURCE)
@@ -372,8 +370,6 @@ def _nodes_for_pods(cluster: Cluster, pods: IPv4Network) -> int:
             return pods.num_addresses // most
         case Aks():
             return pods.num_addresses // _AKS_NODE_ADDRESSES
-        case _:
-            assert_never(cluster.cloud)
 
 
 def _addresses_of_node(pods: int | None) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
 from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import Cluster
@@ -37,8 +37,6 @@ def _has_own_network(cluster: Cluster) -> bool:
             return not cloud.network.vpc
         case Aks():
             return not (cloud.network.subnet or cloud.network.managed)
-        case _:
-            assert_never(cloud)
 
 
 def has_bucket(cluster: Cluster) -> bool:

@@ -7,7 +7,7 @@ and `SSD_TOTAL_GB`; azure-aks-docs, quotas-skus-regions (2026), for `cores`.
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, assert_never
+from typing import Final
 
 from ebbtide.autoscaler.backoff import OUT_OF_RESOURCES, QUOTA_EXCEEDED, Backoff, NodeSettings
 from ebbtide.autoscaler.nodes import NO_ZONE, Machine, NodePool, new_name, node_group
@@ -47,8 +47,6 @@ def shares(pool: NodePool) -> dict[str, int]:
             return {**counts, "SSD_TOTAL_GB": pool.ssd_gb} if pool.ssd_gb else counts
         case CloudKind.AKS:
             return counts if spot else {**counts, "cores": machine.vcpus}
-        case _:
-            assert_never(cloud)
 
 
 def usage(store: Store, cloud: CloudKind, region: str, machines: Iterable[Machine]) -> Mapping[str, int]:
