@@ -39,7 +39,6 @@ def leaf_options(
     parent: pulumi.Resource,
     deleted_with: pulumi.Resource | None,
     depends_on: Sequence[pulumi.Resource] = (),
-    ignore_changes: Sequence[str] = (),
 ) -> pulumi.ResourceOptions:
     """Return the options of an object or chart in the cluster that holds nothing outside of it.
 
@@ -52,13 +51,11 @@ def leaf_options(
         parent: the component that the object is part of.
         deleted_with: the cluster, if the stack created it.
         depends_on: resources that are created before the object and deleted after it.
-        ignore_changes: properties that a controller in the cluster also writes.
     """
     return pulumi.ResourceOptions(
         parent=parent,
         deleted_with=deleted_with,
         depends_on=list(depends_on),
-        ignore_changes=list(ignore_changes) or None,
     )
 
 

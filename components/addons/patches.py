@@ -335,7 +335,7 @@ def without_config(name: str, *keys: str) -> Patch:
     return patch
 
 
-def webhook_ports(port: int = CONTROL_PLANE_PORT) -> Patch:
+def webhook_ports() -> Patch:
     """Serve webhooks on a port that the control plane reaches: change container ports called `webhook`, and
     Services that target such a port by number.
 
@@ -344,7 +344,7 @@ def webhook_ports(port: int = CONTROL_PLANE_PORT) -> Patch:
 
     def on_port(container: Object) -> Object:
         ports = [
-            {**item, "containerPort": port} if item.get("name") == "webhook" else item
+            {**item, "containerPort": CONTROL_PLANE_PORT} if item.get("name") == "webhook" else item
             for item in container.get("ports", ())
         ]
         return {**container, "ports": ports} if ports else container
@@ -355,7 +355,7 @@ def webhook_ports(port: int = CONTROL_PLANE_PORT) -> Patch:
         if not is_(manifest, "Service"):
             return manifest
         ports = [
-            {**item, "targetPort": port}
+            {**item, "targetPort": CONTROL_PLANE_PORT}
             if item.get("name") == "webhook" and isinstance(item.get("targetPort"), int | float)
             else item
             for item in manifest["spec"].get("ports", ())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ebbtide.cli.consoles import ExitStatus, console, say
+from ebbtide.cli.doctor import quota_checks, show_checks
 from ebbtide.cli.options import (
     BackendStack,
     ConfigFile,
@@ -18,7 +19,6 @@ from ebbtide.cli.options import (
     opened_stack,
     stack_name,
 )
-from ebbtide.cli.quota import quota_checks, show_checks
 from ebbtide.errors import EbbtideError
 from ebbtide.values import durations
 from ebbtide.values.given_command import given_command

@@ -102,11 +102,9 @@ def total(amounts: Iterable[Amount]) -> Amount:
     return reduce(Amount.__add__, amounts, Amount())
 
 
-def item_amount(
-    cloud: CloudKind, region: str, name: str, count: int = 1, capacity: str = "on-demand"
-) -> Amount:
+def item_amount(cloud: CloudKind, region: str, name: str, count: int = 1) -> Amount:
     """Return the amount for an item of the price table."""
-    return _amount(name, find_price(cloud, region, name), count, capacity)
+    return _amount(name, find_price(cloud, region, name), count, "on-demand")
 
 
 def _amount(name: str, price: Price | None, count: int, capacity: str) -> Amount:

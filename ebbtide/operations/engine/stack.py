@@ -261,16 +261,7 @@ class Stack:
 
     def refresh(self, urns: list[str]) -> list[str]:
         """Compare some of the stack's resources with the cloud; result and errors as for `destroy`."""
-        events = Events(unwatched)
-        with self._engine(events.errors):
-            self._stack.refresh(
-                on_event=events.take,
-                target=urns,
-                config_file=self._config_file,
-                message=_STEP,
-                show_secrets=False,
-            )
-        return events.errors
+        return self._step(self._stack.refresh, urns, unwatched)
 
     def read(self, urns: list[str] | None = None) -> tuple[list[ReadResource], list[str]]:
         """Read resources from their clouds, and write nothing (`pulumi refresh --preview-only`).
@@ -293,9 +284,12 @@ class Stack:
 
     def remove(self, urns: list[str], watch: Callable[[Step], None]) -> list[str]:
         """Destroy some of the stack's resources; arguments, result and errors as for `destroy`."""
+        return self._step(self._stack.destroy, urns, watch)
+
+    def _step(self, run: Callable[..., object], urns: list[str], watch: Callable[[Step], None]) -> list[str]:
         events = Events(watch)
         with self._engine(events.errors):
-            self._stack.destroy(
+            run(
                 on_event=events.take,
                 target=urns,
                 config_file=self._config_file,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from ebbtide.placement import MatchExpression, Toleration
@@ -29,6 +30,13 @@ _MEMORY: Final = re.compile(r"\d+(?:[KMGTPE]i?)?")
 """Syntax of `set_memory_limit`."""
 _RUNTIME: Final = "{{"
 """Prefix of a value that a run fills in."""
+
+
+def _extension() -> ModuleType:
+    """Import kfp's extension for Kubernetes, which a program without pipelines does not need."""
+    from kfp import kubernetes  # noqa: PLC0415
+
+    return kubernetes
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +124,8 @@ class Step:
 
     def tolerate(self, tolerations: Iterable[Toleration]) -> None:
         """Add tolerations to its pod."""
-        from kfp import kubernetes  # noqa: PLC0415
-
         for toleration in tolerations:
-            kubernetes.add_toleration(self.task, **toleration.manifest())  # pyright: ignore[reportArgumentType]  # words of Kubernetes' own
+            _extension().add_toleration(self.task, **toleration.manifest())
 
     def lead(self, expressions: Iterable[MatchExpression], weight: int | None) -> None:
         """Add a node affinity to its pod; required without a weight, otherwise preferred.
@@ -127,25 +133,19 @@ class Step:
         All expressions are in one call: kfp's driver makes each call a term, and a node has to match only one
         term.
         """
-        from kfp import kubernetes  # noqa: PLC0415
-
-        kubernetes.add_node_affinity(  # pyright: ignore[reportUnknownMemberType]
+        _extension().add_node_affinity(
             self.task, match_expressions=[item.manifest() for item in expressions], weight=weight
         )
 
     def label(self, labels: Mapping[str, str]) -> None:
         """Label its pod."""
-        from kfp import kubernetes  # noqa: PLC0415
-
         for key, value in labels.items():
-            kubernetes.add_pod_label(self.task, key, value)
+            _extension().add_pod_label(self.task, key, value)
 
     def annotate(self, annotations: Mapping[str, str]) -> None:
         """Annotate its pod."""
-        from kfp import kubernetes  # noqa: PLC0415
-
         for key, value in annotations.items():
-            kubernetes.add_pod_annotation(self.task, key, value)
+            _extension().add_pod_annotation(self.task, key, value)
 
     def attach(self, direct: GpuDirectProfile | None) -> None:
         """Add the interfaces and variables of GPUDirect; a step has no sidecar, so none for TCPXO."""
@@ -156,33 +156,23 @@ class Step:
 
     def read_secret(self, secret: str, key: str, variable: str) -> None:
         """Set an environment variable from a key of a Secret."""
-        from kfp import kubernetes  # noqa: PLC0415
-
-        kubernetes.use_secret_as_env(self.task, secret, {key: variable})
+        _extension().use_secret_as_env(self.task, secret, {key: variable})
 
     def mount_secret(self, secret: str, path: str) -> None:
         """Mount a Secret, a file for each key."""
-        from kfp import kubernetes  # noqa: PLC0415
-
-        kubernetes.use_secret_as_volume(self.task, secret, path)
+        _extension().use_secret_as_volume(self.task, secret, path)
 
     def mount_claim(self, claim: str, path: str) -> None:
         """Mount a claim."""
-        from kfp import kubernetes  # noqa: PLC0415
-
-        kubernetes.mount_pvc(self.task, claim, path)
+        _extension().mount_pvc(self.task, claim, path)
 
     def mount_memory(self, name: str, path: str, size: str) -> None:
         """Mount a volume in memory."""
-        from kfp import kubernetes  # noqa: PLC0415
-
-        kubernetes.empty_dir_mount(self.task, name, path, medium="Memory", size_limit=size)
+        _extension().empty_dir_mount(self.task, name, path, medium="Memory", size_limit=size)
 
     def pull_with(self, secrets: Iterable[str]) -> None:
         """Set the Secrets for pulling its image."""
-        from kfp import kubernetes  # noqa: PLC0415
-
-        kubernetes.set_image_pull_secrets(self.task, list(secrets))
+        _extension().set_image_pull_secrets(self.task, list(secrets))
 
     def limit_cpu(self, cpu: str) -> None:
         """Set its CPU limit."""

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from ebbtide.analysis.preview.stack_files import stack_schema
 from ebbtide.cli.entry_point import app
-from ebbtide.cli.schema import SchemaOf
+from ebbtide.cli.profile import SchemaOf
 from tests.repository import ROOT, STACK_FILES, relative
 
 _MODELINE = "# yaml-language-server: $schema="
