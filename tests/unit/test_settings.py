@@ -120,7 +120,7 @@ def test_the_program_of_an_earlier_init(project: Path) -> None:
     pools = _DEV.partition("    cloud")[2].partition("\n")[2].replace("standrad", "standard")
     settings = "  ebbtide:owner: vision\n  ebbtide:project: acme-ml\n  ebbtide:location: us-central1-a\n"
     (project / "Pulumi.dev.yaml").write_text(f"config:\n{settings}  ebbtide:cluster:\n{pools}")
-    config = read_stack(project, "dev").config
+    config = {**read_stack(project, "dev").config}
     assert record(project, project="shop", stack="dev", config=config).resources
     del config["ebbtide:owner"], config["ebbtide:location"]
     with pytest.raises(ProgramError, match="The stack has no ebbtide:owner and ebbtide:location"):
