@@ -9,6 +9,7 @@ from typing import Final
 
 from pydantic import Field, ValidationError
 
+from ebbtide.declaration.model.shape.findings import shape_faults
 from ebbtide.declaration.project import yaml_file
 from ebbtide.text import did_you_mean, or_list, several
 from kueue_replay.cluster import Declaration, LocalQueue, Part, Shape
@@ -41,12 +42,13 @@ def read_table(path: Path) -> Table:
     """
     try:
         written = yaml_file.load(path)
-        return Table.model_validate(written if written is not None else {})
     except (yaml_file.YamlFileError, OSError) as error:
         raise TraceError(f"{path}: {error}") from error
+    try:
+        return Table.model_validate(written if written is not None else {})
     except ValidationError as error:
-        faults = (f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
-        raise TraceError("\n".join(f"{path}: {fault}." for fault in faults)) from error
+        faults = shape_faults(Table, error, written, "The table")
+        raise TraceError("\n".join(f"{path}: {fault}" for fault in faults)) from error
 
 
 @dataclass(frozen=True, slots=True)

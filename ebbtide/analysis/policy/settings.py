@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from datetime import date
 from difflib import get_close_matches
 from enum import StrEnum
@@ -169,22 +168,13 @@ def read_policy(written: object, rules: Collection[str]) -> Policy:
     try:
         policy = Policy.model_validate(written)
     except ValidationError as error:
-        faults += map(_of_policy, shape_faults(Policy, error, written))
+        whole = f"Write levels, limits and exceptions under {KEY}."
+        faults += shape_faults(Policy, error, written, "The policy", whole)
     else:
         if not faults:
             return policy
     in_order = sorted(faults, key=lambda fault: position(fault.path, written))
     raise PolicyError(in_order, declared=written, subject="The policy")
-
-
-def _of_policy(fault: Fault) -> Fault:
-    """Reword a fault for the policy, since messages for shape faults are worded for the declaration."""
-    return replace(
-        fault,
-        problem=fault.problem.replace("The declaration", "The policy"),
-        consequence=fault.consequence.replace("The declaration", "The policy"),
-        fix=fault.fix if fault.path else f"Write levels, limits and exceptions under {KEY}.",
-    )
 
 
 def _unknown_rules(written: object, rules: Collection[str]) -> Iterator[Fault]:

@@ -67,7 +67,10 @@ def test_a_table_with_undeclared_names_is_refused(tmp_path: Path) -> None:
         check_table([mapper(queues={"*": "vision/t5"}, gpuTypes={"*": "h100"})])
     file = tmp_path / "map.yaml"
     file.write_text("queue: {}\n")
-    with pytest.raises(TraceError, match=r"map.yaml: .*queue"):
+    with pytest.raises(TraceError, match=r"map.yaml: queue: There is no queue here; did you mean queues\?"):
+        read_table(file)
+    file.write_text("[]\n")
+    with pytest.raises(TraceError, match=r"map.yaml: The table is a list; .* Write a mapping\.$"):
         read_table(file)
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from typing import Any, Literal, TypeVar, cast, get_args, get_origin
+from typing import Any, Final, Literal, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -358,6 +358,9 @@ _Check = tuple[str, Callable[[Location, ErrorDetails], Fault]]
 
 _OTHER: _Check = ("known-value", _other)
 
+_DECLARATION: Final = "The declaration"
+"""Subject of the sentences of faults."""
+
 _CHECKS: dict[str, _Check] = {
     **dict.fromkeys(_EXPECTED, ("value-type", _wrong_type)),
     "enum": ("known-value", _choice),
@@ -426,17 +429,36 @@ def null_findings(model: type[BaseModel], written: object) -> Iterator[ShapeFind
         yield ShapeFinding(fault, location)
 
 
-def shape_faults(model: type[BaseModel], error: ValidationError, written: object) -> tuple[Fault, ...]:
-    """Convert pydantic's errors to faults in the declaration's terms.
+def shape_faults(
+    model: type[BaseModel],
+    error: ValidationError,
+    written: object,
+    subject: str = _DECLARATION,
+    whole: str = "Write a mapping.",
+) -> tuple[Fault, ...]:
+    """Convert pydantic's errors to faults in the model's terms.
 
     Args:
         model: the validated model.
         written: the value that was validated.
+        subject: what sentences call it.
+        whole: what to write instead of all of it, unless it is a declaration.
 
     Returns:
         A fault for each error, except for a missing field whose misspelt key has a fault.
     """
-    return tuple(finding.fault for finding in findings(model, error, written))
+    faults = (finding.fault for finding in findings(model, error, written))
+    if subject == _DECLARATION:
+        return tuple(faults)
+    return tuple(
+        replace(
+            fault,
+            problem=fault.problem.replace(_DECLARATION, subject),
+            consequence=fault.consequence.replace(_DECLARATION, subject),
+            fix=fault.fix if fault.path else whole,
+        )
+        for fault in faults
+    )
 
 
 _ROUNDS = 4
