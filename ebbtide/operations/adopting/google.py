@@ -65,6 +65,8 @@ _COPIES: Final = {
         *("privateClusterConfig.privateEndpoint", "privateClusterConfig.publicEndpoint"),
         "controlPlaneEndpointsConfig.dnsEndpointConfig.endpoint",
         *("ipAllocationPolicy.clusterIpv4CidrBlock", "ipAllocationPolicy.servicesIpv4CidrBlock"),
+        *("enterpriseConfig.clusterTier", "fleet.membership", "fleet.membershipId"),
+        *("fleet.membershipLocation", "fleet.preRegistered"),
     ),
     NODE_POOL: (
         *("version", "networkConfig.podIpv4CidrBlock", "nodeConfig.effectiveTaints"),
@@ -73,7 +75,8 @@ _COPIES: Final = {
     ),
 }
 """Inputs that a cluster and its pools have in a second place, under another name, in each other, or from the
-release channel."""
+release channel, and attributes that the provider only exports (terraform-provider-google-beta 7.45.0,
+container_cluster.html.markdown)."""
 
 _NO_CHANNEL: Final = "UNSPECIFIED"
 _UNSPECIFIED: Final = re.compile(r"_UNSPECIFIED$")

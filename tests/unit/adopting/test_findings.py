@@ -12,6 +12,7 @@ from ebbtide.declaration.model.declare import declare
 from ebbtide.operations.adopting import google, kueue, sources, terraform
 from ebbtide.operations.adopting.found import Adoption, AdoptionError, Found
 from ebbtide.operations.adopting.proof import adopt
+from ebbtide.values.paths import is_within
 from tests.synth import synth
 from tests.unit.adopting import aks_shapes
 from tests.unit.adopting import test_aks as on_azure
@@ -347,3 +348,41 @@ def _with_key(item: Resource, key: str) -> Resource:
     metadata = {f"k{number}": "found" for number in range(20)} | {key: "other"}
     config: Document = {**cast("Document", item.inputs["nodeConfig"]), "metadata": metadata}
     return replace(item, inputs={**item.inputs, "nodeConfig": config})
+
+
+_DEFAULTS: Document = {
+    "anonymousAuthenticationConfig": {"mode": "ENABLED"},
+    "enterpriseConfig": {"clusterTier": "STANDARD"},
+    "fleet": {"project": "acme-ml", "membership": "//gkehub.googleapis.com/m", "preRegistered": True},
+    "securityPostureConfig": {"mode": "BASIC"},
+}
+_IMAGES: Document = {
+    "nodeImageConfigs": [{"image": "gke-1", "imageProject": "gke-node-images"}],
+    "loggingConfig": {"variantConfig": {"variant": "DEFAULT"}},
+    "kubeletConfig": {"maxParallelImagePulls": 2, "cpuCfsQuota": False},
+}
+
+
+def test_what_the_cloud_has_filled_in_stays() -> None:
+    """The first update changes none of it; neither the image of the day nor what the provider only exports
+    is declared."""
+    names = {
+        *_DEFAULTS,
+        "nodeConfig.nodeImageConfigs",
+        "nodeConfig.loggingVariant",
+        "nodeConfig.kubeletConfig",
+    }
+    adoption = adopted(
+        cluster("lab", "us-central1-a", [pool("admin", "e2-standard-4", config=_IMAGES)], **_DEFAULTS)
+    )
+    assert not [row.path for row in adoption.updates if any(is_within(row.path, name) for name in names)]
+    cloud = adoption.declaration["cloud"]["overrides"]
+    assert {name: value for name, value in cloud.items() if name in _DEFAULTS} == {
+        "anonymousAuthenticationConfig": {"mode": "ENABLED"},
+        "fleet": {"project": "acme-ml"},
+        "securityPostureConfig": {"mode": "BASIC"},
+    }
+    (declared,) = adoption.declaration["pools"]
+    nodes = declared["overrides"]["nodeConfig"]
+    assert nodes["kubeletConfig"] == {"cpuCfsQuota": False, "maxParallelImagePulls": 2}
+    assert "nodeImageConfigs" not in nodes

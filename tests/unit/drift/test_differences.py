@@ -81,6 +81,12 @@ def test_a_new_default_is_the_clouds_and_a_change_of_it_a_persons(name: str) -> 
     assert set(_makers(token, default, {name: _BY_HAND[name]}, {}).values()) == {"person"}
 
 
+def test_an_attribute_that_is_only_exported_is_the_clouds() -> None:
+    """The SDK has the effective tier among the inputs, which no program can set."""
+    old, new = ({"enterpriseConfig": {"clusterTier": tier}} for tier in ("STANDARD", "ENTERPRISE"))
+    assert set(_makers("gcp:container/cluster:Cluster", old, new, {}).values()) == {"cloud"}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "maker"),
     [
