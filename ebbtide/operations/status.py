@@ -13,7 +13,7 @@ from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.connect import metric_source
 from ebbtide.clients.clouds.interfaces import CloudApiError
 from ebbtide.clients.kubernetes import Api, ApiError, Object
-from ebbtide.clients.kubernetes.objects import condition, part, parts, text
+from ebbtide.clients.kubernetes.objects import condition, items_of, part, parts, text
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.model.addons import Kueue
 from ebbtide.declaration.model.cluster import Cluster
@@ -70,8 +70,7 @@ def take_queueing(api: Api) -> QueueObjects:
     """
 
     def items(path: str) -> tuple[Object, ...]:
-        listed: Any = (api.find(path, resourceVersion="0") or {}).get("items")
-        return tuple(listed or ())
+        return tuple(items_of(api.find(path, resourceVersion="0")))
 
     return QueueObjects(items(CLUSTER_QUEUES), items(f"{API_PATH}/localqueues"), items(_REQUESTS))
 

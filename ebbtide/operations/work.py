@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from ebbtide.clients.kubernetes import Api, ApiError, Object
-from ebbtide.clients.kubernetes.objects import condition, part, parts, text
+from ebbtide.clients.kubernetes.objects import condition, items_of, part, parts, text
 from ebbtide.declaration.model.cluster import reserved_owner
 from ebbtide.operations.engine.state import ObjectReference, State
 from ebbtide.placement import Profile
@@ -79,8 +79,7 @@ def list_volumes(api: Api) -> tuple[Object, ...]:
 
 def _listed(api: Api, path: str) -> tuple[Object, ...]:
     # From the API server's cache (resourceVersion 0), which avoids a read of all pods from etcd.
-    items: Any = (api.find(path, resourceVersion="0") or {}).get("items")
-    return tuple(items or ())
+    return tuple(items_of(api.find(path, resourceVersion="0")))
 
 
 _OVER: Final = frozenset({"Succeeded", "Failed"})

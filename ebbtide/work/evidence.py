@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from ebbtide.clients.kubernetes import METADATA, Api, ApiError
-from ebbtide.clients.kubernetes.objects import Object, condition, part, parts, phase_of, text, waits
+from ebbtide.clients.kubernetes.objects import Object, condition, items_of, part, parts, phase_of, text, waits
 from ebbtide.placement import PoolProfile, Profile
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.values import quantities
@@ -280,13 +280,12 @@ class _Reader:
 
     def items(self, path: str, **query: str) -> list[Object]:
         """Return the objects of a list."""
-        listed: Any = (self.find(path, **query) or {}).get("items")
-        return listed or []
+        return items_of(self.find(path, **query))
 
     def missing(self, path: str, names: Sequence[str]) -> list[str]:
         """Return which objects of a list do not exist; none if the user may not read them."""
         listed = self.find(path, accept=METADATA) if names else None
-        existing = {item["metadata"]["name"] for item in (listed or {}).get("items") or ()}
+        existing = {item["metadata"]["name"] for item in items_of(listed)}
         return [name for name in names if name not in existing] if listed else []
 
     def workload(self, item: Object) -> Object | None:
@@ -331,9 +330,7 @@ def _job_and_pods(reader: _Reader, kind: Kind, item: Object) -> tuple[Object, li
 def _complete(reader: _Reader, evidence: Evidence) -> Evidence:
     """Add the events, the queues and the other workloads."""
     everywhere = reader.find(f"{API_PATH}/workloads")
-    workloads: list[Object] = (
-        reader.items(WORKLOAD.path) if everywhere is None else everywhere.get("items") or []
-    )
+    workloads: list[Object] = reader.items(WORKLOAD.path) if everywhere is None else items_of(everywhere)
     complete = replace(
         evidence,
         missing=reader.missing("/api/v1/namespaces/{}/configmaps", _maps(evidence.pods)),

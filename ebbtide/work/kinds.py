@@ -7,10 +7,10 @@ import http
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from ebbtide.clients.kubernetes import Api, ApiError
-from ebbtide.clients.kubernetes.objects import Object
+from ebbtide.clients.kubernetes.objects import Object, items_of
 from ebbtide.text import and_list, did_you_mean, or_list
 from ebbtide.values.given_command import given_command
 from ebbtide.work.errors import ClusterError, explained
@@ -153,17 +153,17 @@ def kind_of(api: Api, name: str, namespace: str, kinds: Sequence[Kind] = WORKLOA
     try:
         if _RUN.fullmatch(name):
             path = PIPELINE_RUN.path.format(namespace)
-            runs: list[Any] = (api.find(path, labelSelector=f"{RUN_LABEL}={name}") or {}).get("items") or []
+            runs = items_of(api.find(path, labelSelector=f"{RUN_LABEL}={name}"))
             if runs:
                 return PIPELINE_RUN, runs[0]["metadata"]["name"]
         for kind in kinds:
             if _find(api, kind, f"{kind.path.format(namespace)}/{name}") is not None:
                 return kind, name
-        listed = [_find(api, kind, kind.path.format(namespace)) or {} for kind in kinds]
+        listed = [_find(api, kind, kind.path.format(namespace)) for kind in kinds]
         elsewhere = _elsewhere(api, kinds, name)
     except ApiError as error:
         raise ClusterError(lost(error, JOB, name, namespace, known=False)) from None
-    names = [item["metadata"]["name"] for found in listed for item in found.get("items") or ()]
+    names = [item["metadata"]["name"] for found in listed for item in items_of(found)]
     logs = given_command().on_job("logs", "", namespace, "--job", name)
     raise NoWorkloadError(
         f"There is no {or_list(kind.name for kind in kinds)} {name} in namespace {namespace}"

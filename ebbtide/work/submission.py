@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from ebbtide.clients.kubernetes import METADATA, Api, ApiError
-from ebbtide.clients.kubernetes.objects import Object, text, waits
+from ebbtide.clients.kubernetes.objects import Object, items_of, text, waits
 from ebbtide.placement.profile import CREATED_FOR, OWNER_LABEL
 from ebbtide.text import and_list
 from ebbtide.values import clock
@@ -161,7 +161,7 @@ def _removed_unowned(api: Api, namespace: str, before: Object | None, name: str)
         path = f"/api/v1/namespaces/{namespace}/{kind.lower()}s"
         selector = f"{CREATED_FOR}={name}" if name else CREATED_FOR
         # Without the data, which may be a megabyte each.
-        for item in api.get(path, accept=METADATA, labelSelector=selector).get("items") or ():
+        for item in items_of(api.get(path, accept=METADATA, labelSelector=selector)):
             metadata = item["metadata"]
             if before is not None and _time(before) - _time(item) < _CREATION:
                 continue
@@ -331,12 +331,12 @@ def take_snapshot(api: Api, name: str, namespace: str, kind: Kind = JOB) -> Evid
     workload: Object | None = None
     if job["spec"].get("suspend"):
         response = _find(api, _WORKLOADS.format(namespace), labelSelector=f"{JOB_UID}={uid}")
-        workload = next(iter((response or {}).get("items", ())), None)
+        workload = next(iter(items_of(response)), None)
     waiting = next((pod for pod in pods if waits(pod)), None)
     events: list[Object] = []
     if waiting is not None:
         of = f"involvedObject.uid={waiting['metadata']['uid']}"
-        events = (_find(api, f"{core}/events", fieldSelector=of) or {}).get("items", [])
+        events = items_of(_find(api, f"{core}/events", fieldSelector=of))
     label = "" if kind is JOB else selector.partition(",")[0]
     return Evidence(
         kind=kind.name,

@@ -4,9 +4,10 @@ import time
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from types import ModuleType
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Self
 
 from ebbtide.clients.kubernetes.errors import ApiError, MissingClientError
+from ebbtide.clients.kubernetes.objects import items_of
 from ebbtide.values import clock
 from ebbtide.values.paths import Object
 
@@ -123,7 +124,7 @@ class Api:
 
     def items(self, path: str, **query: str) -> list[Object]:
         """Return the objects of a list."""
-        return cast("list[Object]", self.get(path, **query).get("items") or [])
+        return items_of(self.get(path, **query))
 
     def lines(self, path: str, **query: str) -> Iterator[str]:
         """Yield the lines of a text, such as a pod's log; with `follow=true`, as they are written."""

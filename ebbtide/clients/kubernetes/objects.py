@@ -23,6 +23,11 @@ def text(raw: Mapping[str, Any], *path: str) -> str:
     return str(part(raw, *path[:-1]).get(path[-1]) or "")
 
 
+def items_of(listed: Mapping[str, Any] | None) -> list[Object]:
+    """Return the objects of a list; none of a kind that is not installed, whose list does not exist."""
+    return cast("list[Object]", (listed or {}).get("items") or [])
+
+
 def words(raw: Mapping[str, Any], *path: str) -> Sequence[str]:
     """Return a nested list of strings; empty if missing or null."""
     return [str(word) for word in parts(raw, *path)]

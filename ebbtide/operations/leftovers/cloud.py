@@ -17,7 +17,7 @@ from ebbtide.analysis.drift.report import UnownedResource
 from ebbtide.analysis.recording.recording import urn_name
 from ebbtide.clients.clouds.interfaces import CloudApiError, CloudResource, ClusterIdentity, Inventory
 from ebbtide.clients.kubernetes import Api, Object
-from ebbtide.clients.kubernetes.objects import part, parts, text
+from ebbtide.clients.kubernetes.objects import items_of, part, parts, text
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide.declaration.catalog.prices import find_price
@@ -373,8 +373,7 @@ def unowned_objects(api: Api, state: State) -> Iterator[UnownedResource]:
 def _others(api: Api, state: State, kind: str, path: str) -> Iterator[tuple[Object, str, str]]:
     """Yield the objects of a list that neither the stack nor a controller has created, with name and path."""
     own = {(item.kind, item.namespace, item.name) for item in state.objects}
-    listed: Any = (api.find(path) or {}).get("items")
-    for item in listed or ():
+    for item in items_of(api.find(path)):
         namespace, name = text(item, "metadata", "namespace"), text(item, "metadata", "name")
         if (kind, namespace, name) not in own and not parts(item, "metadata", "ownerReferences"):
             within = path if f"/namespaces/{namespace}/" in path or not namespace else None

@@ -19,7 +19,7 @@ from ebbtide.analysis.recording.recording import Recording, Resource, urn_name
 from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.interfaces import Account, CloudApiError
 from ebbtide.clients.kubernetes import Api
-from ebbtide.clients.kubernetes.objects import part, parts, text
+from ebbtide.clients.kubernetes.objects import items_of, part, parts, text
 from ebbtide.declaration.model.addons import ADD_ONS
 from ebbtide.declaration.project.adopt_file import AdoptedResource, read_adopt_file, write_adopt_file
 from ebbtide.errors import EbbtideError
@@ -394,7 +394,7 @@ def _kueue_objects(api: Api, kinds: Iterable[str]) -> set[ObjectReference]:
     return {
         ObjectReference(kind, text(item, "metadata", "namespace"), text(item, "metadata", "name"))
         for kind in kinds
-        for item in (api.find(f"{API_PATH}/{plural(kind)}") or {}).get("items") or ()
+        for item in items_of(api.find(f"{API_PATH}/{plural(kind)}"))
     }
 
 

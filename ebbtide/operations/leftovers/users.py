@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from ebbtide.clients.kubernetes import METADATA, Api, ApiError, Object
-from ebbtide.clients.kubernetes.objects import part, parts, text, words
+from ebbtide.clients.kubernetes.objects import items_of, part, parts, text, words
 from ebbtide.operations import access
 from ebbtide.operations.engine.failures import OperationError
 from ebbtide.operations.engine.state import ObjectReference, State
@@ -121,7 +121,7 @@ def list_objects(api: Api, cloud: CloudKind, state: State) -> list[UserObject]:
     Raises:
         ApiError: the API server does not answer or denies access.
     """
-    volumes = {item["metadata"]["name"]: item for item in _items(api, _VOLUMES)}
+    volumes = {item["metadata"]["name"]: item for item in items_of(api.find(_VOLUMES))}
 
     def owns(kind: str, item: Object) -> bool:
         match kind:
@@ -146,7 +146,7 @@ def list_objects(api: Api, cloud: CloudKind, state: State) -> list[UserObject]:
             or text(item, "spec", "capacity", "storage"),
         )
         for kind, path in _LISTS.items()
-        for item in (volumes.values() if kind == "PersistentVolume" else _items(api, path))
+        for item in (volumes.values() if kind == "PersistentVolume" else items_of(api.find(path)))
         if owns(kind, item) and _is_users(kind, item, state)
     ]
 
@@ -158,15 +158,15 @@ def cloud_names(api: Api) -> CloudNames:
         ApiError: the API server does not answer or denies access.
     """
     names: set[str] = set()
-    for item in (*_items(api, _SERVICES), *_items(api, _INGRESSES)):
+    for item in (*items_of(api.find(_SERVICES)), *items_of(api.find(_INGRESSES))):
         if text(item, "spec", "type") == "LoadBalancer":
             names.add(f"a{item['metadata']['uid'].replace('-', '')}"[:_LOAD_BALANCER_NAME])
         annotations = part(item, "metadata", "annotations")
         names |= {str(value) for key, value in annotations.items() if _RESOURCE_ANNOTATION.fullmatch(key)}
         names |= set(_backends(text(item, "metadata", "annotations", "ingress.kubernetes.io/backends")))
-    volumes = _items(api, _VOLUMES)
+    volumes = items_of(api.find(_VOLUMES))
     handles = {text(item, "spec", "csi", "volumeHandle"): _is_deleted(item) for item in volumes}
-    for item in _items(api, _CONTENTS):
+    for item in items_of(api.find(_CONTENTS)):
         policy = text(item, "spec", "deletionPolicy")
         handles[text(item, "status", "snapshotHandle")] = policy == "Delete"
     handles.pop("", None)
@@ -186,7 +186,7 @@ def retain(api: Api, objects: Iterable[UserObject]) -> None:
     """
     claims = {(item.namespace, item.name) for item in objects if item.kind == "PersistentVolumeClaim"}
     volumes = {item.name for item in objects if item.kind == "PersistentVolume"}
-    for item in _items(api, _VOLUMES):
+    for item in items_of(api.find(_VOLUMES)):
         claim = part(item, "spec", "claimRef")
         name = item["metadata"]["name"]
         if name in volumes or (text(claim, "namespace"), text(claim, "name")) in claims:
@@ -206,7 +206,7 @@ def delete(api: Api, objects: Sequence[UserObject]) -> None:
     claims = {(item.namespace, item.name) for item in objects if item.kind == "PersistentVolumeClaim"}
     # A StatefulSet would recreate its claims, and a running pod keeps its claims (finalizer
     # kubernetes.io/pvc-protection).
-    for pod in _items(api, "/api/v1/pods") if claims else ():
+    for pod in items_of(api.find("/api/v1/pods")) if claims else ():
         namespace = pod["metadata"]["namespace"]
         mounted = {
             text(volume, "persistentVolumeClaim", "claimName") for volume in parts(pod, "spec", "volumes")
@@ -248,7 +248,7 @@ def volumes_of(api: Api, objects: Iterable[UserObject]) -> frozenset[str]:
     claims = {item.uid for item in objects if item.kind == "PersistentVolumeClaim"}
     return frozenset(
         item["metadata"]["name"]
-        for item in _items(api, _VOLUMES)
+        for item in items_of(api.find(_VOLUMES))
         if text(item, "spec", "claimRef", "uid") in claims
     )
 
@@ -305,11 +305,6 @@ def _backends(annotation: str) -> Iterable[str]:
         return dict(json.loads(annotation or "{}"))
     except ValueError:
         return ()
-
-
-def _items(api: Api, path: str) -> list[Object]:
-    """List objects; empty for a kind that is not installed."""
-    return list((api.find(path) or {}).get("items") or ())
 
 
 _TIMEOUT = 600.0  # seconds; a load balancer takes a few minutes
@@ -382,7 +377,7 @@ def _wait(
 def _renewed(api: Api) -> set[str]:
     """Return the recently renewed leases, whose controllers run."""
     now = clock.now()
-    leases = (api.find(_LEASES) or {}).get("items") or ()
+    leases = items_of(api.find(_LEASES))
     return {
         lease["metadata"]["name"]
         for lease in leases
@@ -464,6 +459,6 @@ def _held(api: Api, namespace: str, resource: str, group: str) -> Iterator[tuple
         version = text(api.find(f"/apis/{group}") or {}, "preferredVersion", "version")
         root = f"/apis/{group}/{version}"
     path = f"{root}/namespaces/{namespace}/{resource}"
-    for item in (api.find(path, accept=METADATA) or {}).get("items") or ():
+    for item in items_of(api.find(path, accept=METADATA)):
         if finalizers := words(item, "metadata", "finalizers"):
             yield f"{resource}.{group}" if group else resource, item["metadata"]["name"], tuple(finalizers)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from ebbtide.clients.kubernetes import Api, ApiError
-from ebbtide.clients.kubernetes.objects import Object, condition, end_condition, part, parts, text
+from ebbtide.clients.kubernetes.objects import Object, condition, end_condition, items_of, part, parts, text
 from ebbtide.in_pods.cost_recorder import OWNER_LABEL
 from ebbtide.placement import Profile
 from ebbtide.placement.profile import MAX_RUN_ANNOTATION, PRIORITY_LABEL, QUEUE_LABEL, SAFE_TO_EVICT
@@ -98,7 +98,7 @@ def read_existing(api: Api, namespace: str, profile: Profile | None = None) -> l
             _within(api.items(f"{path}/{prefix}{kind}"), teams)
             for path, kind in (("/apis/batch/v1", "jobs"), ("/api/v1", "pods"))
         )
-        workloads = _within((api.find(f"{API_PATH}/{prefix}workloads") or {}).get("items") or (), teams)
+        workloads = _within(items_of(api.find(f"{API_PATH}/{prefix}workloads")), teams)
     except ApiError as error:
         raise ClusterError(_refusal(error, namespace)) from None
     return list(_Reading(jobs, pods, profile).work(workloads))

@@ -6,7 +6,7 @@ from copy import deepcopy
 from typing import Any, Final
 
 from ebbtide.clients.kubernetes import Api, ApiError
-from ebbtide.clients.kubernetes.objects import Object, phase_of, text
+from ebbtide.clients.kubernetes.objects import Object, items_of, phase_of, text
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.text import and_list, several
 from ebbtide.values.kueue_api import API_PATH
@@ -153,8 +153,7 @@ def _workload(api: Api, old: Object, namespace: str) -> Object | None:
     if QUEUE_LABEL not in (old.get("labels") or {}):
         return None
     listed = api.find(f"{API_PATH}/namespaces/{namespace}/workloads", labelSelector=f"{JOB_UID}={old['uid']}")
-    items: Sequence[Object] = (listed or {}).get("items") or ()
-    return next(iter(items), None)
+    return next(iter(items_of(listed)), None)
 
 
 def _dependents(api: Api, old: Object, namespace: str, new_name: str) -> dict[str, Object]:

@@ -11,6 +11,7 @@ from ebbtide.clients.kubernetes.objects import (
     Object,
     condition,
     end_condition,
+    items_of,
     message_of,
     part,
     parts,
@@ -387,7 +388,7 @@ class _Objects:
     def _optional(self, path: str, **query: str) -> list[Object]:
         """Return a list; empty if its kind is not installed, not served now, or forbidden."""
         try:
-            return (self._api.find(path, **query) or {}).get("items") or []
+            return items_of(self._api.find(path, **query))
         except ApiError as error:
             if error.forbidden or (error.unanswered and error.status):
                 return []
