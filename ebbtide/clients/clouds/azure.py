@@ -383,7 +383,7 @@ def _grants(role: dict[str, Any], action: str) -> bool:
 _WORKSPACE_VERSION: Final = "2023-04-03"
 _HOSTS: Final = ".prometheus.monitor.azure.com"
 """End of the names of the hosts for which the tokens are."""
-_SCOPE: Final = "https://prometheus.monitor.azure.com/.default"
+_METRICS_SCOPE: Final = "https://prometheus.monitor.azure.com/.default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,6 +403,6 @@ class AzureMetrics:
         address = str(document["properties"]["metrics"]["prometheusQueryEndpoint"])
         if not str(urlsplit(address).hostname).endswith(_HOSTS):
             address = of_host(address, self.endpoint)
-        with azure_session(self.credential, _SCOPE) as session:
+        with azure_session(self.credential, _METRICS_SCOPE) as session:
             advice = {403: "Ask an owner of the workspace for the role Monitoring Data Reader."}
             return samples(get_json(session, f"{address}/{PROMETHEUS}", {"query": promql}, advice))
