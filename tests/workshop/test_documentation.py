@@ -25,6 +25,7 @@ from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.rules.registry import RULES
 from ebbtide.declaration.project.extends import DECLARATION, extended
 from ebbtide.placement.derive import profile
+from tests.commands import ebbtide as run_ebbtide
 from tests.pages import BLOCKS, FILES, Block, commands, of_kind
 from tests.repository import (
     ROOT,
@@ -143,8 +144,7 @@ def test_data_parses(block: Block) -> None:
 
 @cache
 def _help(*command: str) -> str:
-    arguments = [sys.executable, "-m", "ebbtide", *command, "--help"]
-    done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = run_ebbtide(*command, "--help")
     assert done.returncode == 0, done.stderr
     return done.stdout
 

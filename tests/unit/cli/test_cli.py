@@ -13,14 +13,8 @@ from typer.testing import CliRunner
 from ebbtide.analysis.preview.report import Preview
 from ebbtide.cli import app
 from ebbtide.placement import Profile
+from tests.commands import ebbtide, started
 from tests.synth import ROOT
-
-_ENVIRONMENT = {
-    # No credentials, no configuration, no home: what the tests' user has must not matter.
-    "PATH": os.environ["PATH"],
-    "HOME": "/nonexistent",
-    "PYTHONPATH": str(ROOT),
-}
 
 _PROGRAM = """
 import pulumi
@@ -34,17 +28,6 @@ if config.get_bool("loud"):
 """
 
 
-def _ebbtide(*args: str | Path, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "ebbtide", *map(str, args)],
-        cwd=cwd,
-        env=_ENVIRONMENT | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -55,7 +38,7 @@ def _ebbtide(*args: str | Path, cwd: Path = ROOT, **environment: str) -> subproc
 def test_an_option_of_one_value_is_given_once(words: tuple[str, ...]) -> None:
     """The last of several values does not win unseen."""
     wrong = f"{words[1]} takes one value, and is given several times. Write it once."
-    assert wrong in " ".join(_refused(_ebbtide(*words)).split())
+    assert wrong in " ".join(_refused(ebbtide(*words)).split())
 
 
 def _project(directory: Path, dev: str, program: str = _PROGRAM) -> Path:
@@ -75,7 +58,7 @@ def _refused(done: subprocess.CompletedProcess[str]) -> str:
 
 def test_help_names_the_commands() -> None:
     """The first thing that a user reads lists what there is to call."""
-    done = _ebbtide("--help")
+    done = ebbtide("--help")
     assert done.returncode == 0
     for command in ("preview", "schema", "profile"):
         assert command in done.stdout
@@ -91,29 +74,29 @@ def test_help_loads_nothing_slow() -> None:
 
 def test_no_command_is_a_question() -> None:
     """Ebbtide without a command lists the commands."""
-    done = _ebbtide()
+    done = ebbtide()
     assert "preview" in done.stdout + done.stderr
 
 
 def test_preview_as_text() -> None:
     """The preview without a stack is of dev, and plain text in a pipe."""
-    done = _ebbtide("preview")
+    done = ebbtide("preview")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("ebbtide/dev: train-dev on GKE in us-central1-a; an offline preview\n")
     assert "\x1b[" not in done.stdout
     assert "Cost 0.12 $/h idle" in done.stdout
     assert done.stderr == ""
-    assert "runs only pods that tolerate" in _ebbtide("preview", "--values").stdout
+    assert "runs only pods that tolerate" in ebbtide("preview", "--values").stdout
 
 
 def test_preview_as_json(tmp_path: Path) -> None:
     """The document, on standard output or in a file, and nothing besides."""
-    done = _ebbtide("preview", "dev-aks", "--format", "json")
+    done = ebbtide("preview", "dev-aks", "--format", "json")
     assert done.returncode == 0, done.stderr
     document = Preview.model_validate_json(done.stdout)
     assert (document.stack, document.pools[0].cloud) == ("dev-aks", "aks")
     assert document.outputs["kubeconfig"] == "[secret]"
-    written = _ebbtide("preview", "dev-aks", "--format", "json", "--out", tmp_path / "preview.json")
+    written = ebbtide("preview", "dev-aks", "--format", "json", "--out", tmp_path / "preview.json")
     assert (written.returncode, written.stdout) == (0, "")
     assert (tmp_path / "preview.json").read_text() == done.stdout
 
@@ -121,7 +104,7 @@ def test_preview_as_json(tmp_path: Path) -> None:
 def test_preview_into_a_file_is_plain(tmp_path: Path) -> None:
     """Also where the environment forces colours."""
     project = _project(tmp_path, "config: {password: p}")
-    done = _ebbtide("preview", "--cwd", project, "--out", tmp_path / "out.txt", FORCE_COLOR="1")
+    done = ebbtide("preview", "--cwd", project, "--out", tmp_path / "out.txt", FORCE_COLOR="1")
     assert (done.returncode, done.stdout) == (0, "")
     text = (tmp_path / "out.txt").read_text()
     assert text.startswith("shop/dev: an offline preview\n")
@@ -134,12 +117,12 @@ def test_preview_elsewhere(tmp_path: Path) -> None:
     other = tmp_path / "elsewhere"
     other.mkdir()
     (other / "Pulumi.review.yaml").write_text("config: {password: q}")
-    done = _ebbtide(
+    done = ebbtide(
         "preview", "--config-file", other / "Pulumi.review.yaml", "--cwd", tmp_path, "--format", "json"
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["stack"] == "review"
-    named = _ebbtide(
+    named = ebbtide(
         "preview", "own", "--config-file", other / "Pulumi.review.yaml", "--format", "json", cwd=tmp_path
     )
     assert json.loads(named.stdout)["stack"] == "own"
@@ -152,7 +135,7 @@ def test_an_encrypted_secret_shows_as_a_secret(tmp_path: Path) -> None:
         "secretsprovider: passphrase\nencryptionsalt: v1:abc\nconfig: {password: {secure: v1:ciphertext}}\n",
     )
     for options in (["--values"], ["--format", "json"]):
-        done = _ebbtide("preview", "--cwd", project, *options)
+        done = ebbtide("preview", "--cwd", project, *options)
         assert done.returncode == 0, done.stderr
         assert "[secret]" in done.stdout
         assert "ciphertext" not in done.stdout
@@ -161,7 +144,7 @@ def test_an_encrypted_secret_shows_as_a_secret(tmp_path: Path) -> None:
 
 def test_a_logged_error_is_something_found(tmp_path: Path) -> None:
     """The preview is shown, and the status says to look."""
-    done = _ebbtide("preview", "--cwd", _project(tmp_path, "config: {password: p, loud: true}"))
+    done = ebbtide("preview", "--cwd", _project(tmp_path, "config: {password: p, loud: true}"))
     assert done.returncode == 1
     assert "error: too loud" in done.stdout
 
@@ -174,7 +157,7 @@ import pulumi
 spec = {"containers": [{"name": "a", "image": "busybox"}]}
 pulumi.CustomResource("kubernetes:core/v1:Pod", "tool", {"spec": spec})
 """
-    done = _ebbtide("preview", cwd=_project(tmp_path, "config: {}", program))
+    done = ebbtide("preview", cwd=_project(tmp_path, "config: {}", program))
     assert done.returncode == 1, done.stderr
     assert "mandatory: fixed-versions, tool: The image busybox has no fixed version." in done.stdout
     assert "1 resource to create" in done.stdout
@@ -183,32 +166,32 @@ pulumi.CustomResource("kubernetes:core/v1:Pod", "tool", {"spec": spec})
 def test_what_a_program_prints_does_not_spoil_the_document(tmp_path: Path) -> None:
     """The program's output is a message of the document."""
     project = _project(tmp_path, "config: {password: p}", _PROGRAM + "print('hello')\n")
-    document = json.loads(_ebbtide("preview", "--cwd", project, "--format", "json").stdout)
+    document = json.loads(ebbtide("preview", "--cwd", project, "--format", "json").stdout)
     assert [message["text"] for message in document["messages"]] == ["hello"]
 
 
 def test_a_missing_stack() -> None:
     """The message names it, with the nearest existing stack."""
-    error = _refused(_ebbtide("preview", "dve"))
+    error = _refused(ebbtide("preview", "dve"))
     assert error.startswith("There is no stack dve: no file Pulumi.dve.yaml. Did you mean dev?")
 
 
 def test_no_project(tmp_path: Path) -> None:
     """The message says what was looked for."""
-    assert _refused(_ebbtide("preview", "--cwd", tmp_path)).startswith(
+    assert _refused(ebbtide("preview", "--cwd", tmp_path)).startswith(
         f"There is no Pulumi project in {tmp_path}"
     )
 
 
 def test_a_missing_configuration_file() -> None:
     """The message names it."""
-    error = _refused(_ebbtide("preview", "--config-file", "nowhere.yaml"))
+    error = _refused(ebbtide("preview", "--config-file", "nowhere.yaml"))
     assert error == "There is no file nowhere.yaml, which --config-file names.\n"
 
 
 def test_broken_yaml(tmp_path: Path) -> None:
     """File, line and column."""
-    error = _refused(_ebbtide("preview", "--cwd", _project(tmp_path, "config:\n  a: [1\n")))
+    error = _refused(ebbtide("preview", "--cwd", _project(tmp_path, "config:\n  a: [1\n")))
     assert error == (
         f"{tmp_path / 'Pulumi.dev.yaml'}:3:1: A comma or the closing `]` of a list is missing before this. "
         "Write it; the list begins in line 2, column 6.\n"
@@ -218,7 +201,7 @@ def test_broken_yaml(tmp_path: Path) -> None:
 def test_a_failing_program(tmp_path: Path) -> None:
     """The message has the exception and its line, without a traceback."""
     project = _project(tmp_path, "", "import json\n\n\njson.loads('{')\n")
-    error = _refused(_ebbtide("preview", "--cwd", project))
+    error = _refused(ebbtide("preview", "--cwd", project))
     assert error.startswith("JSONDecodeError: ")
     assert error.endswith("(__main__.py, line 4)\n")
 
@@ -238,7 +221,7 @@ config:
 """
     file = tmp_path / "Pulumi.bad.yaml"
     file.write_text(declaration)
-    error = _refused(_ebbtide(command, "--config-file", file))
+    error = _refused(ebbtide(command, "--config-file", file))
     title, first, second = error.split("\n\n")
     assert title == "The declaration has 2 errors."
     assert first.startswith(f"{file}:8:70: pools[0].nodes.min\n  min 3 is above max 1. ")
@@ -250,39 +233,39 @@ def test_no_declaration(tmp_path: Path) -> None:
     """Both commands say where to write one."""
     (tmp_path / "Pulumi.none.yaml").write_text("config: {}")
     for command in ("preview", "profile"):
-        error = _refused(_ebbtide(command, "--config-file", tmp_path / "Pulumi.none.yaml"))
+        error = _refused(ebbtide(command, "--config-file", tmp_path / "Pulumi.none.yaml"))
         assert "declares no cluster" in error
         assert "`ebbtide:cluster`" in error
 
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     """The message names it, with the reason."""
-    error = _refused(_ebbtide("schema", "--out", tmp_path / "no" / "such" / "place.json"))
+    error = _refused(ebbtide("schema", "--out", tmp_path / "no" / "such" / "place.json"))
     assert error == f"{tmp_path}/no/such/place.json: No such file or directory.\n"
 
 
 @pytest.mark.parametrize("args", [("preview", "--format", "xml"), ("preview", "--nonsense"), ("nonsense",)])
 def test_a_wrong_call(args: tuple[str, ...]) -> None:
     """Status 2, and what there is to choose from."""
-    assert _refused(_ebbtide(*args))
+    assert _refused(ebbtide(*args))
 
 
 def test_schemas() -> None:
     """A schema describes the declaration, a change of another declaration, or the preview's document."""
-    declaration = json.loads(_ebbtide("schema").stdout)
+    declaration = json.loads(ebbtide("schema").stdout)
     assert (
         {"cloud", "pools"} <= set(declaration["else"]["properties"]) <= set(declaration["then"]["properties"])
     )
-    document = json.loads(_ebbtide("schema", "preview").stdout)
+    document = json.loads(ebbtide("schema", "preview").stdout)
     assert document["properties"]["version"]["const"] == "ebbtide.dev/preview/v1"
 
 
 def test_the_profile_is_the_stacks_output(tmp_path: Path) -> None:
     """Derived from the declaration without Pulumi, the profile is what the program exports."""
-    done = _ebbtide("profile", "dev", "--out", tmp_path / "profile.json")
+    done = ebbtide("profile", "dev", "--out", tmp_path / "profile.json")
     assert (done.returncode, done.stdout) == (0, "")
     profile = Profile.load(tmp_path / "profile.json")
-    preview = json.loads(_ebbtide("preview", "dev", "--format", "json").stdout)
+    preview = json.loads(ebbtide("preview", "dev", "--format", "json").stdout)
     assert profile.output() == preview["outputs"]["placementProfile"]
 
 
@@ -290,7 +273,7 @@ def test_the_profile_needs_no_pulumi(tmp_path: Path) -> None:
     """A machine that only makes pipelines has none."""
     for package in ("pulumi", "pulumi_gcp"):
         (tmp_path / f"{package}.py").write_text("raise ImportError('not installed')")
-    done = _ebbtide("profile", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
+    done = started("profile", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["version"] == "ebbtide.dev/profile/v2"
 
@@ -314,14 +297,14 @@ def test_the_profile_of_another_program_is_what_it_exports(tmp_path: Path, form:
     profile as an object."""
     exported = f'pulumi.export("placementProfile", profile(cluster).{form}())'
     file = (ROOT / "Pulumi.dev.yaml").read_text()
-    done = _ebbtide("profile", "--cwd", _project(tmp_path, file, _OWN_PROGRAM + exported))
+    done = ebbtide("profile", "--cwd", _project(tmp_path, file, _OWN_PROGRAM + exported))
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["cluster"] == "theirs"
 
 
 def test_a_program_without_a_profile(tmp_path: Path) -> None:
     """A program without a profile is an error that names the missing export."""
-    error = _refused(_ebbtide("profile", "--cwd", _project(tmp_path, "", _OWN_PROGRAM)))
+    error = _refused(ebbtide("profile", "--cwd", _project(tmp_path, "", _OWN_PROGRAM)))
     assert error.startswith("The program of shop/dev does not export `placementProfile`")
     assert 'pulumi.export("placementProfile", profile(cluster).output())' in error
 
@@ -332,7 +315,7 @@ def test_a_program_without_a_profile(tmp_path: Path) -> None:
 def test_a_program_whose_output_is_no_profile(tmp_path: Path, value: str) -> None:
     """The name of a file, a secret, and other data are refused in a sentence."""
     exported = f'pulumi.export("placementProfile", {value})'
-    error = _refused(_ebbtide("profile", "--cwd", _project(tmp_path, "", _OWN_PROGRAM + exported)))
+    error = _refused(ebbtide("profile", "--cwd", _project(tmp_path, "", _OWN_PROGRAM + exported)))
     assert "profile" in error
 
 
@@ -342,7 +325,7 @@ def test_the_profile_of_another_program_needs_pulumi(tmp_path: Path) -> None:
     hidden = tmp_path / "hidden"
     hidden.mkdir()
     (hidden / "pulumi.py").write_text("raise ModuleNotFoundError('no pulumi', name='pulumi')")
-    error = _refused(_ebbtide("profile", "--cwd", project, PYTHONPATH=f"{hidden}{os.pathsep}{ROOT}"))
+    error = _refused(started("profile", "--cwd", project, PYTHONPATH=f"{hidden}{os.pathsep}{ROOT}"))
     assert "pip install -e '.[gke]'" in error
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.commands import ebbtide
 from tests.repository import ROOT
 
 _FAULTY = """\
@@ -40,14 +41,7 @@ def _project(directory: Path, dev: str = _FAULTY) -> Path:
 
 
 def _ebbtide(cwd: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "ebbtide", *args],
-        cwd=cwd,
-        env=_ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return ebbtide(*args, cwd=cwd)
 
 
 def _in_terminal(cwd: Path, columns: int, *args: str, **environment: str) -> str:

@@ -4,7 +4,6 @@ import os
 import shlex
 import shutil
 import subprocess
-import sys
 import sysconfig
 from functools import cache
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from ebbtide import __version__
 from ebbtide.cli.entry_point import EXAMPLES
 from ebbtide.text import command_line
+from tests.commands import ebbtide_with
 from tests.repository import ROOT
 
 _COLUMNS = 80
@@ -25,14 +25,7 @@ _LOCAL = (
 
 
 def _run(*words: str, cwd: Path = ROOT, **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "ebbtide", *words],
-        cwd=cwd,
-        env={**os.environ, "COLUMNS": str(_COLUMNS), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ebbtide_with({**os.environ, "COLUMNS": str(_COLUMNS), **environment}, *words, cwd=cwd)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -1,25 +1,15 @@
 """Errors of a user's own program: file and line, through the real command line."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.repository import ROOT
+from tests.commands import ebbtide
 
 
 def _preview(cwd: Path, *args: str) -> str:
     """Standard error of a preview that fails, run in a directory."""
-    done = subprocess.run(
-        [sys.executable, "-m", "ebbtide", "preview", *args],
-        cwd=cwd,
-        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ebbtide("preview", *args, cwd=cwd)
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
     return done.stderr

@@ -28,6 +28,7 @@ from ebbtide.operations.init import (
     write_project,
 )
 from ebbtide.values.cloud_kind import CloudKind
+from tests.commands import ebbtide_with
 from tests.repository import ROOT
 
 _ACCOUNTS = {CloudKind.GKE: "acme-ml", CloudKind.AKS: "00000000-0000-0000-0000-000000000001"}
@@ -42,14 +43,16 @@ def _answers(cloud: CloudKind, machines: str, **others: str) -> Answers:
 
 def _run(*words: str, cwd: Path, answers: str | None = None) -> tuple[int, str]:
     """The command's exit status, and its output; with answers, on a terminal."""
-    command = [sys.executable, "-m", "ebbtide", "init", *words]
+    if not answers:
+        piped = ebbtide_with(os.environ, "init", *words, cwd=cwd)
+        return piped.returncode, piped.stdout + piped.stderr
     ours, theirs = pty.openpty()
-    os.write(ours, (answers or "").encode())
+    os.write(ours, answers.encode())
     done = subprocess.run(
-        command,
+        [sys.executable, "-m", "ebbtide", "init", *words],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdin=theirs if answers else subprocess.DEVNULL,
+        stdin=theirs,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

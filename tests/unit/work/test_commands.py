@@ -1,6 +1,5 @@
 import json
 import os
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,17 +10,9 @@ import yaml
 from ebbtide.work.jobs import job, job_over_nodes
 from ebbtide.work.logs import log_link, log_query
 from ebbtide.work.sweeps import sweep
+from tests.commands import ebbtide
 from tests.repository import ROOT
 from tests.unit.work.clusters import DEV, DEV_AKS
-
-_PAGE = (ROOT / "docs" / "workloads.md").read_text(encoding="utf-8")
-_SHOWN = [
-    line.removeprefix(".venv/bin/")
-    for line in _PAGE.splitlines()
-    if line.startswith((".venv/bin/ebbtide job", ".venv/bin/ebbtide sweep", ".venv/bin/ebbtide logs"))
-    and "--submit" not in line
-]
-"""Those that need no cluster."""
 
 
 @pytest.fixture
@@ -32,19 +23,8 @@ def profile(tmp_path: Path) -> Path:
     return path
 
 
-def _ebbtide(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "ebbtide", *args],
-        cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent"} | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def _refused(*args: str, **environment: str) -> str:
-    done = _ebbtide(*args, **environment)
+    done = ebbtide(*args, **environment)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert "Traceback" not in done.stderr
     return done.stderr
@@ -52,7 +32,7 @@ def _refused(*args: str, **environment: str) -> str:
 
 def test_manifests_as_json(profile: Path) -> None:
     """`--format json` prints the objects as a List, which kubectl applies."""
-    done = _ebbtide(
+    done = ebbtide(
         "job", "a", "--profile", str(profile), "--image", "i", "--pool", "cpu-spot", "--format", "json"
     )
     document = json.loads(done.stdout)
@@ -62,7 +42,7 @@ def test_manifests_as_json(profile: Path) -> None:
 @pytest.mark.parametrize("queue", ["a100", "big", "vision/big"])
 def test_default_image_of_a_queue(profile: Path, queue: str) -> None:
     """A queue's default image follows from each of its names."""
-    done = _ebbtide("job", "train", "--profile", str(profile), "--queue", queue, "--gpus", "1", "--cpu", "1",
+    done = ebbtide("job", "train", "--profile", str(profile), "--queue", queue, "--gpus", "1", "--cpu", "1",
                     "--memory", "1Gi")  # fmt: skip
     assert done.returncode == 0, done.stderr
     (container,) = yaml.safe_load(done.stdout)["spec"]["template"]["spec"]["containers"]
@@ -78,7 +58,7 @@ _EVERYTHING = """job train --image busybox --pool t4-spot -n lab --gpus 4 --cpu 
 
 def test_a_job_with_everything(profile: Path) -> None:
     """The same manifest as from Python with the same fields."""
-    done = _ebbtide(*_EVERYTHING.split(), EBBTIDE_PROFILE=str(profile))
+    done = ebbtide(*_EVERYTHING.split(), EBBTIDE_PROFILE=str(profile))
     assert done.returncode == 0, done.stderr
     assert yaml.safe_load(done.stdout) == job(
         DEV,
@@ -109,7 +89,7 @@ def test_a_job_with_everything(profile: Path) -> None:
 def test_a_job_over_several_nodes(profile: Path) -> None:
     """The Job and its Service, as Python makes them, in one stream for kubectl."""
     call = ("job", "train", "--image", "busybox", "--pool", "t4-spot", "--gpus", "4", "--nodes", "4")
-    done = _ebbtide(*call, EBBTIDE_PROFILE=str(profile))
+    done = ebbtide(*call, EBBTIDE_PROFILE=str(profile))
     assert done.returncode == 0, done.stderr
     made = job_over_nodes(DEV, 4, name="train", image="busybox", pool="t4-spot", gpus=4)
     assert list(yaml.safe_load_all(done.stdout)) == list(made)
@@ -119,7 +99,7 @@ def test_a_priority(profile: Path) -> None:
     """Is the Job's label, and one that the cluster has."""
     call = ("job", "train", "--image", "busybox", "--queue", "a100", "--gpus", "1", "--cpu", "1")
     call += ("--memory", "1Gi", "--priority")
-    done = _ebbtide(*call, "ebbtide-high", EBBTIDE_PROFILE=str(profile))
+    done = ebbtide(*call, "ebbtide-high", EBBTIDE_PROFILE=str(profile))
     assert done.returncode == 0, done.stderr
     labels = yaml.safe_load(done.stdout)["metadata"]["labels"]
     assert labels["kueue.x-k8s.io/priority-class"] == "ebbtide-high"
@@ -129,7 +109,7 @@ def test_a_priority(profile: Path) -> None:
 
 def test_options_are_shared() -> None:
     """A sweep has every option of a task that a Job has, each with a sentence."""
-    job_help, sweep_help = (_ebbtide(command, "--help", COLUMNS="200").stdout for command in ("job", "sweep"))
+    job_help, sweep_help = (ebbtide(command, "--help", COLUMNS="200").stdout for command in ("job", "sweep"))
     shared = "gpus priority shared-memory image-pull-secret secret-env secret-volume submit context fail-on"
     for option in (f"--{name}" for name in shared.split()):
         assert option in job_help
@@ -142,7 +122,7 @@ def test_no_gpus_on_a_gpu_pool(profile: Path) -> None:
     error = _refused(*call, EBBTIDE_PROFILE=str(profile))
     assert error.startswith("gpus is missing, and pool t4-spot has only nodes with 4 nvidia-tesla-t4")
     assert "gpus=0" in error
-    assert _ebbtide(*call, "--gpus", "0", EBBTIDE_PROFILE=str(profile)).returncode == 0
+    assert ebbtide(*call, "--gpus", "0", EBBTIDE_PROFILE=str(profile)).returncode == 0
 
 
 def test_a_secret_is_never_printed(profile: Path) -> None:
@@ -157,7 +137,7 @@ def test_a_secret_is_never_printed(profile: Path) -> None:
 
 def test_a_sweep(profile: Path) -> None:
     """Values that read as numbers are numbers; the profile is found by the environment."""
-    done = _ebbtide(
+    done = ebbtide(
         *("sweep", "seeds", "--image", "busybox", "--pool", "cpu-spot", "--set", "lr=0.1,1e-2"),
         *("--set", "opt=adam,sgd", "--set", "fast=true", "--parallelism", "2", "--max-failed", "1"),
         EBBTIDE_PROFILE=str(profile),
@@ -170,19 +150,11 @@ def test_a_sweep(profile: Path) -> None:
 
 def test_logs(profile: Path) -> None:
     """The link first, then the query; where there is no link, the query alone; the JSON itself will do."""
-    done = _ebbtide("logs", "--profile", str(profile), "--namespace", "vision", "--job", "train")
+    done = ebbtide("logs", "--profile", str(profile), "--namespace", "vision", "--job", "train")
     link = log_link(DEV, namespace="vision", job="train")
     assert done.stdout == f"{link}\n\n{log_query(DEV, namespace='vision', job='train')}\n"
-    alone = _ebbtide("logs", "--namespace", "vision", "--pod", "a", EBBTIDE_PROFILE=DEV_AKS.json())
+    alone = ebbtide("logs", "--namespace", "vision", "--pod", "a", EBBTIDE_PROFILE=DEV_AKS.json())
     assert alone.stdout == log_query(DEV_AKS, namespace="vision", pod="a") + "\n"
-
-
-@pytest.mark.parametrize("line", _SHOWN)
-def test_commands_of_the_page_run(line: str, profile: Path) -> None:
-    """The commands of the page run unchanged with dev's profile."""
-    done = _ebbtide(*shlex.split(line)[1:], EBBTIDE_PROFILE=str(profile))
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
 
 
 def test_invalid_arguments(profile: Path) -> None:

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from ebbtide.work import submission
 from ebbtide.work.errors import ClusterError, WorkloadError
 from ebbtide.work.evidence import USER
 from ebbtide.work.progress import Phase, Progress, progress_line
+from tests.commands import ebbtide
 from tests.repository import ROOT
 from tests.unit.work.clusters import DEV
 from tests.unit.work.recorded import NO_NODE, condition, job, pod, unscheduled
@@ -29,14 +29,7 @@ _JOB = ("job", "train", "--image", "busybox", "--pool", "cpu-spot")
 
 
 def _refused(*args: str, **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "ebbtide", *args],
-        cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", "EBBTIDE_PROFILE": DEV.json()} | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ebbtide(*args, **{"EBBTIDE_PROFILE": DEV.json()} | environment)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert "Traceback" not in done.stderr
     return done.stderr
