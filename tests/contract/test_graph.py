@@ -57,14 +57,9 @@ _UNLABELLED = {
     "azure-native:storage:FileShare",
 }
 
-generated = settings(max_examples=25, deadline=None)
 
-
-@generated
-@given(declarations())
-def test_the_shape_of_every_graph(declaration: Declaration) -> None:
+def _check_shape(recording: Recording) -> None:
     """Every resource has a component above it; only providers and components stand under the stack."""
-    recording = synth(declaration)
     for resource in recording:
         above = recording.ancestors(resource.urn)
         if resource.custom and not resource.type.startswith("pulumi:providers:"):
@@ -74,12 +69,10 @@ def test_the_shape_of_every_graph(declaration: Declaration) -> None:
             assert resource.type.startswith("pulumi:providers:")
 
 
-@generated
-@given(declarations())
-def test_work_pools_start_at_zero_and_are_tainted(declaration: Declaration) -> None:
+def _check_work_pools(declaration: Declaration, recording: Recording) -> None:
     """A work pool costs nothing until something runs on it, and nothing lands on it by accident."""
     marked = {pool.name: pool for pool in profile(declare(declaration)).pools}
-    for made in pools_made(synth(declaration)):
+    for made in pools_made(recording):
         if made.role == "work":
             assert made.minimum == 0
             assert made.initial in (0, None)
@@ -89,12 +82,10 @@ def test_work_pools_start_at_zero_and_are_tainted(declaration: Declaration) -> N
             }
 
 
-@generated
-@given(declarations())
-def test_every_taint_is_tolerated_and_every_label_leads(declaration: Declaration) -> None:
+def _check_placement(declaration: Declaration, recording: Recording) -> None:
     """The profile tolerates each taint that is set, and asks only for labels that nodes carry."""
     marked = {pool.name: pool for pool in profile(declare(declaration)).pools}
-    pools = pools_made(synth(declaration))
+    pools = pools_made(recording)
     assert {made.name for made in pools} == marked.keys()
     for made in pools:
         placed = marked[made.name]
@@ -104,11 +95,8 @@ def test_every_taint_is_tolerated_and_every_label_leads(declaration: Declaration
         assert made.labels.items() <= placed.labels.items()
 
 
-@generated
-@given(declarations())
-def test_an_ephemeral_stack_protects_nothing(declaration: Declaration) -> None:
+def _check_protection(declaration: Declaration, recording: Recording) -> None:
     """No resource of an ephemeral stack is protected; a permanent stack protects some."""
-    recording = synth(declaration)
     guards = [resource.protect for resource in recording] + [
         bool(resource.inputs["deletionProtection"])
         for resource in recording.of_type("gcp:container/cluster:Cluster")
@@ -132,16 +120,11 @@ def with_storage(cloud: str) -> Declaration:
     return declaration
 
 
-@generated
-@given(declarations())
-@example(with_storage("gke"))
-@example(with_storage("aks"))
-def test_everything_billed_is_labelled(declaration: Declaration) -> None:
+def _check_labels(declaration: Declaration, recording: Recording) -> None:
     """Cluster, owner and expiry, pool and team are on everything that has labels; the rest is listed."""
     expected = {"ebbtide-cluster": "train", "ebbtide-owner": "vision-team"}
     if "lifetime" in declaration:
         expected["ebbtide-expires"] = f"{declaration['lifetime']['hours']}h-after-the-first-up"
-    recording = synth(declaration)
     pools = {pool.urn: {"ebbtide-pool": pool.name} for pool in pools_made(recording) if not pool.inline}
     for resource in recording:
         if resource.type in _LABELS:
@@ -166,16 +149,28 @@ def test_an_inline_pool_has_its_label(cloud: str) -> None:
     assert [pool.name for pool in pools if pool.billing["ebbtide-pool"] != pool.name] == []
 
 
-@generated
-@given(declarations())
-def test_pools_die_with_their_cluster(declaration: Declaration) -> None:
+def _check_deletion(recording: Recording) -> None:
     """`deleted_with` stands on every pool that is not part of the cluster itself."""
-    recording = synth(declaration)
     for made in pools_made(recording):
         if not made.inline:
             deleted_with = recording[made.urn].deleted_with
             assert deleted_with is not None
             assert recording[deleted_with].type.endswith(("cluster:Cluster", "ManagedCluster"))
+
+
+@settings(max_examples=40, deadline=None)
+@given(declarations())
+@example(with_storage("gke"))
+@example(with_storage("aks"))
+def test_every_graph(declaration: Declaration) -> None:
+    """Shape, taints, protection, labels and deletion of a graph are right, whatever is declared."""
+    recording = synth(declaration)
+    _check_shape(recording)
+    _check_work_pools(declaration, recording)
+    _check_placement(declaration, recording)
+    _check_protection(declaration, recording)
+    _check_labels(declaration, recording)
+    _check_deletion(recording)
 
 
 @pytest.mark.parametrize("cloud", BASES)

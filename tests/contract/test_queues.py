@@ -6,6 +6,7 @@ from pathlib import Path
 import yaml
 from hypothesis import given, settings
 
+from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.difference import compare
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
@@ -18,14 +19,9 @@ from tests.running import after, in_cluster, manifest
 from tests.synth import synth
 from tests.unit.placement.test_queueing import queued
 
-generated = settings(max_examples=15, deadline=None)
 
-
-@generated
-@given(queued())
-def test_nothing_is_made_before_what_it_names(declaration: Declaration) -> None:
+def _check_order(recording: Recording) -> None:
     """A queue depends on its cohort, flavors and checks, and a local queue on its queue."""
-    recording = synth(declaration)
     made = {
         (manifest(item)["kind"], manifest(item)["metadata"]["name"]): item.urn
         for item in in_cluster(recording)
@@ -41,11 +37,8 @@ def test_nothing_is_made_before_what_it_names(declaration: Declaration) -> None:
                 assert {made["ResourceFlavor", flavor["name"]] for flavor in group["flavors"]} <= before
 
 
-@generated
-@given(queued())
-def test_quotas_are_what_nodes_offer(declaration: Declaration) -> None:
+def _check_quotas(declaration: Declaration, recording: Recording) -> None:
     """The sum of all quota of a flavor is what the nodes of its pools offer by the profile, at most."""
-    recording = synth(declaration)
     by_name = {pool.name: pool for pool in profile(declare(declaration)).pools}
     total: dict[tuple[str, str], int] = {}
     for item in in_cluster(recording):
@@ -83,12 +76,10 @@ def amount(text: str, resource: str) -> int:
     return int(number) * scale.get(unit, 1000 if resource == "cpu" else 1)
 
 
-@generated
-@given(queued())
-def test_flavors_tolerate_every_taint_that_is_made(declaration: Declaration) -> None:
+def _check_flavors(declaration: Declaration, recording: Recording) -> None:
     """Work that a flavor admits tolerates every taint of its nodes, declared or added by the cloud."""
     by_name = {pool.name: pool for pool in profile(declare(declaration)).pools}
-    for item in in_cluster(synth(declaration)):
+    for item in in_cluster(recording):
         if manifest(item)["kind"] != "ResourceFlavor":
             continue
         spec = manifest(item)["spec"]
@@ -106,6 +97,16 @@ def test_flavors_tolerate_every_taint_that_is_made(declaration: Declaration) -> 
             for other in by_name.values()
             if other not in pools
         )
+
+
+@settings(max_examples=25, deadline=None)
+@given(queued())
+def test_queues_of_any_declaration(declaration: Declaration) -> None:
+    """Order, quotas and tolerations of Kueue's objects in a graph follow from the pools."""
+    recording = synth(declaration)
+    _check_order(recording)
+    _check_quotas(declaration, recording)
+    _check_flavors(declaration, recording)
 
 
 def test_the_job_of_the_queued_story_would_be_admitted() -> None:
