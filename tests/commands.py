@@ -32,11 +32,11 @@ def ebbtide(*words: str | Path, cwd: Path = ROOT, **environment: str) -> subproc
     return ebbtide_with(_ALONE | environment, *words, cwd=cwd)
 
 
-def started(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def started(*words: str | Path, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a command in an interpreter that has imported nothing."""
     command = [sys.executable, "-m", "ebbtide", *map(str, words)]
     return subprocess.run(
-        command, cwd=ROOT, env=_ALONE | environment, capture_output=True, text=True, check=False
+        command, cwd=cwd, env=_ALONE | environment, capture_output=True, text=True, check=False
     )
 
 
@@ -48,7 +48,7 @@ def ebbtide_with(
     assert server.stdin is not None
     assert server.stdout is not None
     with tempfile.NamedTemporaryFile() as output, tempfile.NamedTemporaryFile() as errors:
-        request = {
+        request: dict[str, Any] = {
             "words": [*map(str, words)],
             "cwd": str(cwd),
             "environment": dict(environment),
@@ -92,8 +92,8 @@ def _status(request: Mapping[str, Any]) -> int:
         status = 0
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(bool(end.code))
-    except BaseException:  # noqa: BLE001 - as the interpreter shows it
-        sys.excepthook(*sys.exc_info())
+    except BaseException as error:  # noqa: BLE001 - as the interpreter shows it
+        sys.excepthook(type(error), error, error.__traceback__)
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

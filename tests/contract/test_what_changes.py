@@ -23,10 +23,11 @@ from tests.contract.cloud_flips import AKS_CLOUD, CLUSTER, GKE_CLOUD
 from tests.contract.flips import Flip
 from tests.contract.pool_flips import AKS_POOL, GKE_POOL
 from tests.contract.tenancy_flips import ADDONS, TENANCY
+from tests.contract.variants import VARIANTS
 from tests.repository import ROOT
 from tests.synth import synth
 
-FLIPS: Final = [*CLUSTER, *GKE_CLOUD, *AKS_CLOUD, *GKE_POOL, *AKS_POOL, *TENANCY, *ADDONS]
+FLIPS: Final = [*CLUSTER, *GKE_CLOUD, *AKS_CLOUD, *GKE_POOL, *AKS_POOL, *TENANCY, *ADDONS, *VARIANTS]
 _FILE: Final = Path(__file__).parent / "changes.txt"
 _DERIVED: Final = {"urn", "type", "name", "outputs", "assumed", "id", "version"}
 """Fields of a recorded resource besides inputs and options."""

@@ -5,13 +5,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.repository import ROOT, relative, sources, syntax
 
 _TESTS = sources("tests", "rehearsal/tests", "kueue-replay/tests")
 _MOCKED = ROOT / "tests" / "unit" / "mocks"
-"""The tests in the form of Pulumi's own documentation, one for each component."""
+"""The tests in the form of Pulumi's own documentation."""
 _DEPENDENT_STARTS = re.compile(r"(It|Its|As|Of|What|Whether|Where|So|They|Their|Those|Which)\b")
 """First words of a docstring that is only understood after the test's name."""
 _SENTENCE_ENDS = re.compile(r"[.!?](?=\s+[A-Z`]|$)")
@@ -95,20 +93,3 @@ def test_the_program_is_run_in_one_way() -> None:
         for name in _names(syntax(path))
         if name == "set_mocks" or name.startswith("pulumi.runtime.mocks")
     ] == []
-
-
-@pytest.mark.parametrize("cloud", ["gke", "aks", "addons"])
-def test_every_component_has_a_test_on_mocks(cloud: str) -> None:
-    """Each component is made by a test in `tests/unit/mocks`."""
-    abstract = "AddOnComponent"
-    bases = {"pulumi.ComponentResource", abstract}
-    components = {
-        node.name
-        for path in sources(f"components/{cloud}")
-        for node in ast.walk(syntax(path))
-        if isinstance(node, ast.ClassDef) and bases & {ast.unparse(base) for base in node.bases}
-    }
-    test = syntax(_MOCKED / f"test_{cloud}.py")
-    calls = {ast.unparse(node.func) for node in ast.walk(test) if isinstance(node, ast.Call)}
-    assert components
-    assert components - {abstract} - {call.removeprefix(f"{cloud}.") for call in calls} == set()

@@ -13,7 +13,7 @@ import pytest
 from ebbtide import __version__
 from ebbtide.cli.entry_point import EXAMPLES
 from ebbtide.text import command_line
-from tests.commands import ebbtide_with
+from tests.commands import ebbtide_with, started
 from tests.repository import ROOT
 
 _COLUMNS = 80
@@ -66,8 +66,8 @@ def test_help_ends_with_an_example(command: str) -> None:
 
 def test_an_example_has_no_path_of_this_machine(tmp_path: Path) -> None:
     """Outside of the environment's directory, the example's command is the bare name."""
-    shown = _run("preview", "--help", cwd=tmp_path, PYTHONPATH=str(ROOT))
-    assert "Example:\n    ebbtide preview dev" in shown
+    done = started("preview", "--help", cwd=tmp_path)
+    assert "Example:\n    ebbtide preview dev" in done.stdout
 
 
 def test_examples_run(tmp_path: Path) -> None:

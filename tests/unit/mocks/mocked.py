@@ -8,19 +8,12 @@ from typing import Any
 import pulumi
 from pulumi.runtime.mocks import MockCallArgs, MockMonitor, MockResourceArgs
 
-from components.inputs import require_cloud
 from ebbtide.analysis.recording.assumption_tables import Question
 from ebbtide.analysis.recording.record import ASSUMPTIONS
-from ebbtide.declaration.model.cloud import Aks, Gke
-from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import declare
-from ebbtide.declaration.model.tenancy import Team
 from tests.running import full
 
 GKE = declare(full("gke", pipelines={"artifacts": "bucket"}))
-AKS = declare(full("aks", logs={}))
-GKE_CLOUD = require_cloud(GKE, Gke)
-AKS_CLOUD = require_cloud(AKS, Aks)
 
 
 class Mocks(pulumi.runtime.Mocks):
@@ -87,8 +80,3 @@ class Monitor(MockMonitor):
         if request.hooks.before_update:
             self._mocks.hooks[request.name] = list(request.hooks.before_update)
         return super().RegisterResource(request)
-
-
-def team(cluster: Cluster, name: str = "vision") -> Team:
-    """A declared team."""
-    return next(team for team in cluster.teams if team.name == name)

@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -23,7 +24,7 @@ def profile(tmp_path: Path) -> Path:
     return path
 
 
-def _refused(*args: str, **environment: str) -> str:
+def _refused(*args: str, **environment: Any) -> str:
     done = ebbtide(*args, **environment)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert "Traceback" not in done.stderr

@@ -29,7 +29,8 @@ _JOB = ("job", "train", "--image", "busybox", "--pool", "cpu-spot")
 
 
 def _refused(*args: str, **environment: str) -> str:
-    done = ebbtide(*args, **{"EBBTIDE_PROFILE": DEV.json()} | environment)
+    variables: dict[str, Any] = {"EBBTIDE_PROFILE": DEV.json()} | environment
+    done = ebbtide(*args, **variables)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert "Traceback" not in done.stderr
     return done.stderr

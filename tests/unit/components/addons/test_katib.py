@@ -6,7 +6,7 @@ import re
 import pytest
 import yaml
 
-from components.addons.katib import CONFIG, DATABASE_SECRET, INJECTED, NAMESPACE, patches, trials_policy
+from components.addons.katib import CONFIG, DATABASE_SECRET, NAMESPACE, patches, trials_policy
 from components.addons.patches import CONTROL_PLANE_PORT, Object, containers, has_pods, pod_spec
 from ebbtide.placement.profile import SAFE_TO_EVICT
 from tests.manifests import HOME, KATIB, after, assert_valid, upstream
@@ -31,11 +31,6 @@ def test_it_stands_in_a_namespace_of_its_own() -> None:
         if not key.startswith(("CustomResourceDefinition/", "ConfigMap/")):
             left = json.dumps(item).replace("kubeflow.org", "").replace("ghcr.io/kubeflow", "")
             assert "kubeflow" not in left
-
-
-def test_its_namespace_holds_no_experiments() -> None:
-    """Trials are not measured there: they would end with the controller that has to let them go."""
-    assert INJECTED not in objects()[f"Namespace/{NAMESPACE}"]["metadata"]["labels"]
 
 
 def test_every_pod_is_at_home() -> None:

@@ -4,13 +4,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from components.addons.post_renderer import DEPENDS_ON, post_renderer
-from ebbtide.analysis.recording.recording import Recording
-from tests.declarations import GKE, changed
-from tests.synth import synth
 
 CHART = (Path(__file__).parent / "rendered_chart.yaml").read_text(encoding="utf-8")
 
@@ -78,16 +74,3 @@ def test_a_chart_without_dependencies_is_unchanged() -> None:
     manifest = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: alone}\n"
     assert by_kind(rendered(manifest)) == by_kind(manifest)
     assert rendered("") == ""
-
-
-@pytest.fixture(scope="module")
-def recording() -> Recording:
-    """A cluster with both charts that have controllers."""
-    return synth(changed(GKE, queues=[{"name": "gpus", "pools": ["t4"]}], addons={"trainer": {}}))
-
-
-@pytest.mark.parametrize(("addon", "ports"), [("kueue", {"kueue-visibility-server": 443}), ("trainer", {})])
-def test_charts_with_controllers_are_ordered(recording: Recording, addon: str, ports: dict[str, int]) -> None:
-    """Kueue and Trainer restarted three and four times in a first update."""
-    (chart,) = (item for item in recording.of_type("kubernetes:helm.sh/v4:Chart") if addon in item.name)
-    assert chart.inputs["postRenderer"] == post_renderer(ports)

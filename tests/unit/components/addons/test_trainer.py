@@ -5,7 +5,6 @@ import yaml
 from components.addons.patches import CONTROL_PLANE_PORT, Object, containers, patched, pod_spec
 from components.addons.trainer import PATCHES, RUNTIME_PATCHES, values
 from ebbtide.declaration.catalog.resources import footprint
-from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.declaration.model.addons import Trainer
 from ebbtide.placement.profile import SAFE_TO_EVICT
 from tests.manifests import HOME, mebibytes, millicores
@@ -21,21 +20,6 @@ def config(api_version: str) -> Object:
     }
 
 
-def test_both_controllers_are_at_home() -> None:
-    """Trainer's and JobSet's run on the system pool."""
-    chart_values = values(HOME, Trainer())
-    for place in (chart_values["manager"], chart_values["jobset"]["controller"]):
-        assert place["nodeSelector"] == HOME.node_selector
-        assert place["tolerations"] == HOME.tolerations
-
-
-def test_both_images_are_the_pinned_ones() -> None:
-    """Tags are said, whatever a chart has for its own."""
-    chart_values = values(HOME, Trainer())
-    assert chart_values["image"]["tag"] == f"v{PINS['trainer'].version}"
-    assert chart_values["jobset"]["image"]["tag"] == f"v{PINS['jobset'].version}"
-
-
 def test_the_footprint_is_what_the_chart_is_told() -> None:
     """The catalog's sum is that of the two controllers' requests."""
     chart_values = values(HOME, Trainer())
@@ -47,11 +31,6 @@ def test_the_footprint_is_what_the_chart_is_told() -> None:
     assert expected.requests.cpu_m == sum(millicores(item["cpu"]) for item in requests)
     assert expected.requests.memory_mib == sum(mebibytes(item["memory"]) for item in requests)
     assert expected.pods == len(requests)
-
-
-def test_no_runtime_comes_from_a_hook() -> None:
-    """The chart's own job for them would fetch a program without a version, and Pulumi runs no hooks."""
-    assert values(HOME, Trainer())["runtimes"] == {"defaultEnabled": False}
 
 
 def test_jobset_listens_where_it_is_reached() -> None:
@@ -69,13 +48,6 @@ def test_jobset_listens_where_it_is_reached() -> None:
     assert [port["containerPort"] for port in controller["ports"]] == [CONTROL_PLANE_PORT, 8443]
     assert made["spec"]["template"]["metadata"]["annotations"][SAFE_TO_EVICT] == "true"
     assert pod_spec(made)
-
-
-def test_trainer_is_configured_by_chart_values() -> None:
-    """Trainer's settings are values of its chart, not patches."""
-    assert values(HOME, Trainer())["manager"]["config"]["webhook"]["port"] == CONTROL_PLANE_PORT
-    item = config("config.trainer.kubeflow.org/v1alpha1")
-    assert patched(item, PATCHES) == item
 
 
 def test_training_pods_are_secured() -> None:

@@ -25,11 +25,6 @@ SPOT_TAINT = "kubernetes.azure.com/scalesetpriority=spot:NoSchedule"
 EASTUS = Site(CloudKind.AKS, "eastus")
 
 
-def made(**work_pool: Any) -> Any:
-    """Inputs of the node pool that a work pool becomes."""
-    return synth(only(AKS, **work_pool)).named("train-work", POOL).inputs
-
-
 def alone(pool: Pool, **args: Any) -> Recording:
     """Create a single node pool as another program does."""
 
@@ -40,12 +35,6 @@ def alone(pool: Pool, **args: Any) -> Recording:
         )
 
     return record(program, project="theirs", stack="dev")
-
-
-def test_an_overridden_taint_leaves_aks_its_own() -> None:
-    """AKS adds its spot taint to any declared ones; a taint without a value is written without one."""
-    inputs = made(machine="Standard_D8s_v5", capacity="spot", taints=[{"key": "lab", "effect": "NoExecute"}])
-    assert inputs["nodeTaints"] == ["lab:NoExecute", SPOT_TAINT]
 
 
 def test_a_pool_is_usable_alone() -> None:

@@ -65,17 +65,6 @@ def test_a_regional_reservation_of_a_system_pool() -> None:
     assert reservation.name in waited_for(recording, cluster)
 
 
-def test_a_lack_of_machines_fails_its_pool_alone() -> None:
-    """The cluster does not depend on a reservation, which Azure deletes after its pool: the pool is therefore
-    not left to the deletion of the cluster."""
-    recording = synth(_declared())
-    (cluster,) = recording.of_type("azure-native:containerservice:ManagedCluster")
-    names = {item.name for item in recording.of_type(RESERVATION)}
-    assert not names & waited_for(recording, cluster)
-    assert recording.named("train-work", AGENT_POOL).deleted_with is None
-    assert synth(_declared(capacity="on-demand")).named("train-work", AGENT_POOL).deleted_with == cluster.urn
-
-
 def test_a_pool_of_its_own_needs_the_group() -> None:
     """A standalone pool is refused without the group that its program creates."""
     nodes = Nodes(max=2)

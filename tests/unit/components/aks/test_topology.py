@@ -12,9 +12,6 @@ from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.values import Secret
 from ebbtide.declaration.model.declare import declare
 from tests.declarations import AKS, GKE
-from tests.synth import synth
-
-POOL = "azure-native:containerservice:AgentPool"
 
 
 def existing(**cloud: Any) -> dict[str, Any]:
@@ -23,24 +20,6 @@ def existing(**cloud: Any) -> dict[str, Any]:
     del declaration["pools"][0]
     declaration["cloud"] |= {"existing": {"name": "their-aks"}} | cloud
     return declaration
-
-
-def test_a_pool_may_be_called_as_a_part_of_the_cluster_is() -> None:
-    """A pool can have the name of another part of the cluster, because their types differ."""
-    declaration = copy.deepcopy(AKS)
-    for pool, name in zip(declaration["pools"][1:], ("network", "identity", "cluster"), strict=True):
-        pool["name"] = name
-    pools = synth(declaration).of_type(POOL)
-    assert {pool.name for pool in pools} == {"train-network", "train-identity", "train-cluster"}
-
-
-def test_a_system_pool_can_be_declared_for_an_existing_cluster() -> None:
-    """A system pool of an existing cluster is a separate resource, because the stack does not own the
-    cluster's list."""
-    declaration = existing()
-    declaration["pools"].insert(0, AKS["pools"][0])
-    leaf = synth(declaration).named("train-system", POOL)
-    assert leaf.inputs["mode"] == "System"
 
 
 def test_the_outputs_are_there_for_a_program_that_uses_the_topology() -> None:

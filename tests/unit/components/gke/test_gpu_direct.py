@@ -7,7 +7,6 @@ import pytest
 
 from ebbtide.analysis.quotas import quotas
 from ebbtide.analysis.reading.pools import read_pools
-from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
@@ -18,63 +17,10 @@ from tests.synth import synth
 
 RDMA = only(GKE, machine="a3-ultragpu-8g", gpuDirect="rdma", capacity="spot")
 TCPXO = only(GKE, machine="a3-megagpu-8g", gpuDirect="tcpxo", capacity="spot")
-BOTH = changed(RDMA, pools=[*RDMA["pools"], {**TCPXO["pools"][-1], "name": "mega"}])
-CLUSTER = "gcp:container/cluster:Cluster"
-
-
-def _inputs(recording: Recording, kind: str) -> list[dict[str, Any]]:
-    return [dict(item.inputs) for item in recording if item.type.endswith(f":{kind}")]
 
 
 def _profile(declaration: Declaration) -> Profile:
     return Profile.load(profile(declare(declaration)).json())
-
-
-def test_networks_of_tcpxo() -> None:
-    """Each of the eight gVNICs has a VPC of its own, whose firewall admits the range of all of them."""
-    recording = synth(TCPXO)
-    vpcs = [item["name"] for item in _inputs(recording, "Network") if item.get("mtu") == 8244]
-    assert vpcs == [f"train-vpc{number}" for number in range(1, 9)]
-    firewalls = _inputs(recording, "Firewall")
-    assert [item["network"] for item in firewalls] == vpcs
-    assert {*(tuple(item["sourceRanges"]) for item in firewalls)} == {("192.168.0.0/16",)}
-
-
-def test_objects_name_the_networks_of_the_cloud() -> None:
-    """Each network of the nodes is a Network of its device mode, whose parameters name a VPC and subnet that
-    exist, and every device-mode VPC is used by one of them alone, as GKE requires."""
-    recording = synth(BOTH)
-    subnets = {item["name"] for item in _inputs(recording, "Subnetwork")}
-    parameters = {item["metadata"]["name"]: item["spec"] for item in _inputs(recording, "GKENetworkParamSet")}
-    networks = [item for item in _inputs(recording, "Network") if "spec" in item]
-    assert [item["spec"]["parametersRef"]["name"] for item in networks] == list(parameters)
-    assert {item["vpcSubnet"] for item in parameters.values()} <= subnets
-    vpcs = [item["vpc"] for item in parameters.values() if item["deviceMode"] == "NetDevice"]
-    assert len(vpcs) == len({*vpcs}) == 9
-    assert sum(item["deviceMode"] == "RDMA" for item in parameters.values()) == 8
-
-
-def test_installers_run_on_their_pools() -> None:
-    """The plugins are installed on the pools of their strategy alone, and the device injector with TCPXO."""
-    on = {
-        item["metadata"]["name"]: item["spec"]["template"]["spec"]["affinity"]["nodeAffinity"][
-            "requiredDuringSchedulingIgnoredDuringExecution"
-        ]["nodeSelectorTerms"][0]["matchExpressions"][0]["values"]
-        for item in _inputs(synth(BOTH), "DaemonSet")
-    }
-    assert on == {
-        "ebbtide-nccl-rdma": ["work"],
-        "ebbtide-nccl-tcpxo": ["mega"],
-        "ebbtide-device-injector": ["mega"],
-    }
-
-
-def test_a_cluster_keeps_multi_networking() -> None:
-    """Without a pool that needs it, multi-networking is ignored: the engine updates the cluster before it
-    deletes the last such pool."""
-    ignored = synth(GKE).named("train-cluster", CLUSTER).ignore_changes
-    assert "enableMultiNetworking" in ignored
-    assert "enableMultiNetworking" not in synth(RDMA).named("train-cluster", CLUSTER).ignore_changes
 
 
 def _job(declaration: Declaration, gpus: int) -> dict[str, Any]:

@@ -27,7 +27,6 @@ from ebbtide.values.cloud_kind import CloudKind
 from tests.declarations import GKE, Declaration, only
 from tests.repository import ROOT
 from tests.synth import synth
-from tests.unit.work.clusters import derived
 
 REQUEST = "gcp:compute/futureReservation:FutureReservation"
 BEGIN, END = datetime(2026, 12, 1, 8, tzinfo=UTC), datetime(2026, 12, 8, 8, tzinfo=UTC)
@@ -37,34 +36,6 @@ MACHINE = "a3-megagpu-8g"
 def _declared(machine: str = MACHINE, most: int = 3, **capacity: Any) -> Declaration:
     period = {"from": "2026-12-01T08:00Z", "until": "2026-12-08T08:00Z"} | capacity
     return only(GKE, machine=machine, nodes={"max": most}, capacity={"kind": "reservation", **period})
-
-
-def test_the_request_and_its_use() -> None:
-    """The stack requests a pool's machines in calendar mode, its nodes use that reservation, and the profile
-    has its period."""
-    assert derived(_declared()).pool("work").period == ("2026-12-01T08:00:00Z", "2026-12-08T08:00:00Z")
-    recording = synth(_declared())
-    request = recording.named("train-work-reservation", REQUEST)
-    assert request.inputs == {
-        "name": "train-work",
-        "reservationName": "train-work",
-        "project": "acme-ml",
-        "zone": "us-central1-a",
-        "planningStatus": "SUBMITTED",
-        "reservationMode": "CALENDAR",
-        "deploymentType": "DENSE",
-        "specificReservationRequired": True,
-        "autoDeleteAutoCreatedReservations": True,
-        "timeWindow": {"startTime": "2026-12-01T08:00:00Z", "endTime": "2026-12-08T08:00:00Z"},
-        "specificSkuProperties": {"instanceProperties": {"machineType": MACHINE}, "totalCount": "3"},
-    }
-    assert request.retain_on_delete
-    pool: Any = recording.named("train-work", "gcp:container/nodePool:NodePool")
-    affinity = pool.inputs["nodeConfig"]["reservationAffinity"]
-    assert affinity["consumeReservationType"] == "SPECIFIC_RESERVATION"
-    assert affinity["values"] == [request.inputs["reservationName"]]
-    assert request.urn in pool.dependencies
-    assert pool.inputs["autoscaling"]["totalMinNodeCount"] == pool.inputs["initialNodeCount"] == 0
 
 
 def test_a_pool_of_its_own_needs_the_name() -> None:
