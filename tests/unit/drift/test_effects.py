@@ -137,7 +137,7 @@ def test_an_object_of_a_chart_that_was_scaled(manager: dict[str, str], *, failed
     [{"manager": "k9s", "fieldsV1": _LABELS}, {"manager": "kubectl-edit", "fieldsV1": _REPLICAS}],
 )
 def test_an_update_sets_what_a_chart_has(manager: dict[str, Any]) -> None:
-    """The provider takes over what `kubectl edit` has set. A label of another manager conflicts with nothing,
+    """The provider takes over what `kubectl edit` has set; a label of another manager conflicts with nothing,
     and stays."""
     drift = _scaled(manager)
     assert {field.path: field.kept for field in drift.of_person} == {

@@ -188,7 +188,7 @@ def test_an_undo_may_be_killed_before_and_after_every_write(
 
 
 def test_an_undo_leaves_no_reference(tmp_path: Path) -> None:
-    """What stays depends on nothing that is gone, and is deleted with nothing that is; other objects of
+    """A resource that stays depends on nothing that is gone, nor goes with it; other objects of
     Kubernetes need no cluster, and leave no record."""
     world, undo = _adopted(tmp_path, {})
     (_, cpu, *_) = (item["urn"] for item in world.deployment["resources"])
