@@ -1,9 +1,11 @@
 """The progress of an engine run on a terminal of 80 columns, and files that another engine writes."""
 
 import io
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from rich.console import Console
@@ -11,6 +13,7 @@ from rich.console import Console
 from ebbtide.operations.engine.backend import Backend, repaired
 from ebbtide.operations.engine.events import Step, narration
 from ebbtide.operations.engine.failures import OperationError
+from ebbtide.operations.engine.stack import Stack
 
 _ESCAPES = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
 _POLICY = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyBinding"
@@ -101,3 +104,31 @@ def test_no_other_error_repeats_a_command(tmp_path: Path, failing: Callable[[str
     failing(error)
     with pytest.raises(OperationError, match=f"^`pulumi` failed: {error}$"):
         Backend(tmp_path)
+
+
+def test_a_refresh_is_no_completed_update(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An update ends as declared; a refresh, an import and a step of an update do not."""
+    rows = (
+        ("update", "failed", "", 9),
+        ("refresh", "failed", "", 8),
+        ("import", "succeeded", "", 7),
+        ("refresh", "succeeded", "", 6),
+        ("update", "succeeded", "ebbtide: a step of an update", 5),
+        ("update", "succeeded", "", 4),
+        ("update", "succeeded", "", 3),
+    )
+    runs = [
+        {"kind": kind, "result": result, "message": message, "endTime": f"2026-11-20T10:0{minute}:00.000Z"}
+        for kind, result, message, minute in rows
+    ]
+
+    def run(_: Stack, *command: str) -> str:
+        """Answer as the engine, which has ten runs on a page unless told otherwise."""
+        assert command == ("stack", "history", "--json", "--page-size", "100")
+        return json.dumps(runs)
+
+    monkeypatch.setattr(Stack, "run", run)
+    completed = Stack("dev", cast("Any", None), None).completed()
+    assert [end and end.minute for end in completed] == [4, 8]
+    runs.clear()
+    assert Stack("dev", cast("Any", None), None).completed() == (None, None)
