@@ -7,7 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from random import Random
 from typing import Any, cast
@@ -316,3 +316,32 @@ def test_a_name_that_is_no_text(server: _Server, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setenv(f"GOOGLE_{name}_CUSTOM_ENDPOINT", server.url)
     with pytest.raises(CloudApiError, match=r"another shape than its API has \(TypeError: name is 5\)"):
         connect.inventory(_ON_GOOGLE).expiring()
+
+
+_UNREACHABLE = {"items": {"zones/a": {"warning": {"code": "UNREACHABLE"}}}}
+
+
+@pytest.mark.parametrize(
+    ("clusters", "resources", "words"),
+    [
+        ({"missingZones": ["a", "b"]}, {}, "does not list its clusters in a, b now"),
+        ({}, _UNREACHABLE, "does not list forwarding rules of zones/a: UNREACHABLE"),
+        ({}, {"items": {"zones/a": {"warning": {"code": "NO_RESULTS_ON_PAGE"}}}}, ""),
+    ],
+)
+def test_a_list_without_a_zone_is_no_list(
+    server: _Server, monkeypatch: pytest.MonkeyPatch, clusters: Any, resources: Any, words: str
+) -> None:
+    """What a zone has that does not answer would be taken for deleted; an empty zone is one."""
+
+    def body(_: int) -> list[bytes]:
+        path = server.asked[-1]
+        answer: Any = clusters if "/clusters" in path else resources if "/aggregated/" in path else {}
+        return [json.dumps(answer).encode()]
+
+    server.body = body
+    monkeypatch.setattr(google, "google_session", requests.Session)
+    for name in ("CONTAINER", "COMPUTE"):
+        monkeypatch.setenv(f"GOOGLE_{name}_CUSTOM_ENDPOINT", server.url)
+    with pytest.raises(CloudApiError, match=words) if words else nullcontext():
+        assert connect.inventory(_ON_GOOGLE).expiring() == []

@@ -101,6 +101,19 @@ def test_a_finished_attempt(cluster: Cluster) -> None:
     assert len(cluster.lines()) == 1
 
 
+def test_a_queue_is_that_of_the_job_or_of_its_pod(cluster: Cluster) -> None:
+    """A Job whose labels do not have them is in the queue, and has the priority, of its pod's."""
+    labels = {"kueue.x-k8s.io/local-queue-name": "cpu", "kueue.x-k8s.io/priority-class": "high"}
+    (ended,) = cluster.pods = [done("train-0", "one", START - 300, START + 60)]
+    ended["metadata"]["labels"] |= labels
+    ended["metadata"]["ownerReferences"] = [{"uid": "job", "name": "train", "controller": True}]
+    metadata = {"uid": "job", "namespace": "vision", "creationTimestamp": when(START - 900)}
+    cluster.jobs = [{"metadata": {**metadata, "labels": {"kueue.x-k8s.io/priority-class": "low"}}}]
+    assert _run(cluster, 300) == 1
+    line = cluster.lines()["pod-train-0"]
+    assert (line["submitted"], line["queue"], line["priority"]) == (START - 900, "cpu", "low")
+
+
 def test_the_last_container_ends_an_attempt(cluster: Cluster) -> None:
     """An attempt is charged until the last of its containers has ended."""
     ends = [{"state": {"terminated": {"finishedAt": when(START + after)}}} for after in (-100, 90, 60)]

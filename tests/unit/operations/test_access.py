@@ -1,10 +1,12 @@
 """Projects, subscriptions and clusters of a state, and those that are configured now."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
+from ebbtide.clients.clouds import connect
+from ebbtide.clients.clouds.interfaces import Account, CloudApiError, ClusterIdentity
 from ebbtide.operations import access
 from ebbtide.operations.access import commands
 from ebbtide.operations.engine.failures import OperationError
@@ -76,3 +78,22 @@ def test_every_other_account_is_named_at_once() -> None:
         "project another. Name acme-ml there, or nothing.",
     ]
     access.check_accounts("dev", [_OF_GKE], {}, declared, {"ARM_SUBSCRIPTION_ID": "s-2"})
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 500])
+def test_an_account_without_access_is_refused(monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+    """Credentials without access, also to a project that they do not see, end a command before any change; a
+    cloud that does not answer is a reason."""
+
+    def check() -> None:
+        raise CloudApiError("It says no.", status)
+
+    def inventory(_account: Account) -> SimpleNamespace:
+        return SimpleNamespace(check=check)
+
+    monkeypatch.setattr(connect, "inventory", inventory)
+    if status == 500:
+        assert access.reach([_OF_GKE]) == access.Clouds(reasons={_OF_GKE: "It says no."})
+        return
+    with pytest.raises(OperationError, match=r"^Nothing was changed: the credentials have no access to"):
+        access.reach([_OF_GKE])

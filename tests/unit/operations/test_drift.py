@@ -1,14 +1,20 @@
 """What runs on pools whose nodes an update replaces, after changes by hand."""
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from ebbtide.analysis.drift.differences import ReadResource
 from ebbtide.analysis.drift.report import Action, Drift, FieldDrift, ResourceDrift
 from ebbtide.operations import access, drift
 from ebbtide.operations.engine.failures import OperationError
 from tests.unit.operations.objects import PROFILE, Object, made, node, pod
+from tests.unit.operations.world import resource
+
+_POOL = "gcp:container/nodePool:NodePool"
+_OUTPUTS = {"nodeConfig": {"machineType": "a"}}
 
 _FIELD = FieldDrift(path="vmSize", state="a", cloud="b", maker="person", source="", replaces=True)
 
@@ -63,3 +69,29 @@ def test_a_silent_cluster_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     stack = cast("Any", SimpleNamespace(outputs=dict[str, Any]))
     said = list(drift.running_work(stack, {"resources": []}, _drift("replace")))
     assert said == ["The cluster is silent: running work is unknown."]
+
+
+def test_pools_that_a_person_has_changed_are_named() -> None:
+    """Of those that the update changes, one that was deleted comes with the command that the state needs."""
+    resources = [
+        item
+        for name in ("gone", "larger", "same")
+        for component in [resource("ebbtide:gke:NodePool", name, inputs={"name": name})]
+        for item in (
+            component,
+            {**resource(_POOL, name, custom=True, inputs={"name": name}), "parent": component["urn"]},
+        )
+    ]
+
+    def read(urns: Sequence[str]) -> tuple[list[ReadResource], list[str]]:
+        after = {"gone": None, "larger": {"nodeConfig": {"machineType": "b"}}, "same": _OUTPUTS}
+        found = {urn: after[urn.rpartition("::")[2]] for urn in urns}
+        return [ReadResource(urn, _POOL, "id", {}, _OUTPUTS, now, now) for urn, now in found.items()], []
+
+    stack = cast("Any", SimpleNamespace(name="dev", read=read))
+    changed = {(_POOL, name) for name in ("gone", "larger", "same")}
+    gone, larger = drift.overwritten(stack, {"resources": resources}, changed, ())
+    assert gone.startswith("Pool gone was deleted by hand, and the update of it fails: ")
+    assert "`pulumi refresh --stack dev`" in gone
+    assert larger.startswith("Pool larger was changed by hand, which this update may overwrite: nodeConfig.")
+    assert list(drift.overwritten(stack, {"resources": resources}, (), ())) == []

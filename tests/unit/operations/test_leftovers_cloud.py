@@ -7,17 +7,20 @@ import pytest
 from ebbtide.analysis.drift.differences import ReadResource
 from ebbtide.clients.clouds.interfaces import Account, CloudGrant, CloudResource, ClusterIdentity, Inventory
 from ebbtide.clients.kubernetes import Api, Object
+from ebbtide.operations.access import Clouds
 from ebbtide.operations.engine.state import ObjectReference, State
 from ebbtide.operations.leftovers.cloud import (
     OUTSIDE,
     Leftovers,
     delete,
+    identify,
     lines,
     principals_of,
     unowned_grants,
     unowned_objects,
     unowned_pools,
 )
+from ebbtide.operations.leftovers.users import CloudNames
 from ebbtide.values.cloud_kind import CloudKind
 from tests.unit.operations.world import World
 
@@ -173,6 +176,21 @@ def test_what_is_deleted_with_its_group_is_not_deleted_before() -> None:
     world.cloud = [group, inside, outside]
     assert delete(cast("Inventory", world), [group, inside, outside], lambda _: None) == {}
     assert world.cloud == [inside]
+
+
+def test_the_cluster_that_exists_is_identified_by_what_it_has_now() -> None:
+    """Disks and load balancers are added to the recorded ones, but not to those of an earlier cluster."""
+    own: Any = {"account": Account(CloudKind.GKE, "acme"), "location": "l", "name": "train"}
+    names = CloudNames("now", frozenset({"new"}), frozenset({"new"}))
+    recorded = [
+        ClusterIdentity(**own, namespace_uid=uid, handles=frozenset({"old"})) for uid in ("", "now", "x")
+    ]
+    found = identify(Clouds(), recorded, names)
+    assert [(item.namespace_uid, sorted(item.handles), sorted(item.load_balancers)) for item in found] == [
+        ("now", ["new", "old"], ["new"]),
+        ("now", ["new", "old"], ["new"]),
+        ("x", ["old"], []),
+    ]
 
 
 @pytest.mark.parametrize(("cloud", "uid", "said"), [("gke", "", 1), ("gke", "u", 0), ("aks", "", 0)])

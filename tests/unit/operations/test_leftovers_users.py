@@ -115,6 +115,8 @@ def test_what_keeps_a_claim_ends_with_it_and_nothing_else_does() -> None:
     """A pod that mounts a deleted claim is deleted with its controller, which would create it again; others
     run on."""
     data, train, other = made("data"), made("train"), made("other")
+    namesake = _mounting("namesake-0", "data", other)
+    namesake["metadata"]["namespace"] = "vision"
     world = World(
         [],
         {
@@ -123,6 +125,8 @@ def test_what_keeps_a_claim_ends_with_it_and_nothing_else_does() -> None:
             "/apis/batch/v1/jobs/other": other,
             "/api/v1/pods/train-0": _mounting("train-0", "data", train),
             "/api/v1/pods/other-0": _mounting("other-0", "kept", other),
+            "/api/v1/pods/namesake-0": namesake,
+            "/api/v1/namespaces/vision/pods/namesake-0": namesake,
             "/api/v1/persistentvolumeclaims/data": data,
         },
     )
@@ -131,6 +135,8 @@ def test_what_keeps_a_claim_ends_with_it_and_nothing_else_does() -> None:
     )
     assert users.clean_up(world, [item], lambda _: None) == []
     assert {path for path in world.objects if "/api/v1/" in path or "/jobs/" in path} == {
+        "/api/v1/namespaces/vision/pods/namesake-0",
+        "/api/v1/pods/namesake-0",
         "/api/v1/pods/other-0",
         "/apis/batch/v1/jobs/other",
     }
@@ -152,6 +158,7 @@ def test_the_disk_of_a_deleted_claim_is_waited_for(
     disk = made("disk", "", spec={**policy, "claimRef": {"uid": claim["metadata"]["uid"]}})
     disk["metadata"] |= {"finalizers": [_DRIVER, "acme/stays"], "deletionTimestamp": "2026-11-21T12:00:00Z"}
     other = made("other", "", spec={**policy, "claimRef": {"uid": "another"}})
+    kept = made("kept", "", spec={**disk["spec"], "persistentVolumeReclaimPolicy": "Retain"})
     seconds = 10 if runs else 600
     lease = made("lease", spec={"renewTime": (clock.now() - timedelta(seconds=seconds)).isoformat()})
     lease["metadata"]["name"] = _LEASE.rpartition("/")[2]
@@ -161,6 +168,7 @@ def test_the_disk_of_a_deleted_claim_is_waited_for(
             "/api/v1/persistentvolumeclaims/scratch": claim,
             "/api/v1/persistentvolumes/disk": disk,
             "/api/v1/persistentvolumes/other": other,
+            "/api/v1/persistentvolumes/kept": kept,
             _LEASE: lease,
         },
     )
@@ -197,7 +205,48 @@ def test_objects_of_users_alone_are_listed() -> None:
         made("webhook", "kueue-system", spec=balancer),
         made("theirs", "default", spec=balancer),
     ]
-    world = World([], {f"/api/v1/services/{item['metadata']['name']}": item for item in services})
+    volumes = [
+        _volume(f"{phase}-{policy}", phase, policy)
+        for phase in ("Available", "Bound", "Failed", "Released")
+        for policy in ("Delete", "Retain")
+    ]
+    world = World(
+        [],
+        {
+            f"/api/v1/{kind}/{item['metadata']['name']}": item
+            for kind, items in (("services", services), ("persistentvolumes", volumes))
+            for item in items
+        },
+    )
     own = ObjectReference("Service", "research", "ours")
     state = replace(STATE, objects=STATE.objects | {own})
-    assert [item.name for item in users.list_objects(world, CloudKind.GKE, state)] == ["web"]
+    names = [item.name for item in users.list_objects(world, CloudKind.GKE, state)]
+    assert names == ["web", "Failed-Delete", "Released-Delete"]
+
+
+def _volume(name: str, phase: str, policy: str) -> Object:
+    spec = {
+        "persistentVolumeReclaimPolicy": policy,
+        "claimRef": {"namespace": "research"},
+        "csi": {"volumeHandle": f"disk-{name}"},
+    }
+    return made(name, "", spec=spec, status={"phase": phase})
+
+
+def test_what_belongs_to_the_cluster_and_what_of_it_stays() -> None:
+    """Disks and snapshots are named by their ids, and those with the policy Retain stay."""
+    snapshots = "/apis/snapshot.storage.k8s.io/v1/volumesnapshotcontents"
+    objects = {
+        f"/api/v1/persistentvolumes/{policy}": _volume(policy, "Bound", policy)
+        for policy in ("Delete", "Retain")
+    } | {
+        f"{snapshots}/{policy}": made(
+            policy, "", spec={"deletionPolicy": policy}, status={"snapshotHandle": f"snapshot-{policy}"}
+        )
+        for policy in ("Delete", "Retain")
+    }
+    names = users.cloud_names(World([], objects))
+    assert names.handles == {
+        f"{kind}-{policy}" for kind in ("disk", "snapshot") for policy in ("Delete", "Retain")
+    }
+    assert names.retained == {"disk-Retain", "snapshot-Retain"}

@@ -315,6 +315,7 @@ def test_a_queue_that_cannot_be_released_is_waited_for(
 
     def passes(seconds: float) -> None:
         time[0] += seconds
+        assert time[0] < 3600, "without an end"
 
     monkeypatch.setattr(world, "patch", refuse)
     monkeypatch.setattr("time.sleep", passes)

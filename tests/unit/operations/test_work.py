@@ -80,6 +80,7 @@ def test_what_is_no_work() -> None:
             pod("trainer", "default", node="m", owner=("ReplicaSet", replicas)),
             ReplicaSet=(replicas,),
             Job=(made("done", status=condition("Complete")), made("lost", status=condition("Failed"))),
+            JobSet=(made("set", status=condition("Completed")),),
         )
         == []
     )

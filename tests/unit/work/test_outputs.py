@@ -117,7 +117,8 @@ def test_a_pod_that_does_not_end(tmp_path: Path, outputs: Path, monkeypatch: pyt
 
 
 def test_copies_that_fail(tmp_path: Path, outputs: Path) -> None:
-    """A missing file has those that exist, and a lost connection is not a complete copy."""
+    """A missing file has those that exist, and a lost connection is not a complete copy, however much kubectl
+    writes about it."""
     ended = "\nstatus=$?; echo 'command terminated with exit code' $status >&2; exit $status"
     kubectl = _kubectl(tmp_path, outputs, after=ended)
     with pytest.raises(WorkloadError) as raised:
@@ -129,6 +130,10 @@ def test_copies_that_fail(tmp_path: Path, outputs: Path) -> None:
     lost = _kubectl(tmp_path, outputs, after=" | head -c 700\necho 'error: lost connection' >&2; exit 1")
     with pytest.raises(ClusterError, match=r"from pod train-x is incomplete: error: lost connection Run it"):
         receive(lost, _POD, "", tmp_path / "x")
+    noisy = _kubectl(tmp_path, outputs, after=" | head -c 700\nyes | head -c 200000 >&2; exit 1")
+    with pytest.raises(ClusterError) as long:
+        receive(noisy, _POD, "", tmp_path / "x")
+    assert len(str(long.value)) < 66_000
     changing = "\necho 'tar: log: file changed as we read it' >&2; status=1"
     changed_file = _kubectl(tmp_path, outputs, after=f"{changing}{ended.replace('status=$?; ', '')}")
     assert "file changed" in receive(changed_file, _POD, "model.txt", tmp_path / "x").warning
