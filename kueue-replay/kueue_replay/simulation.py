@@ -16,8 +16,7 @@ from ebbtide_rehearsal.report.document import Ledger, Series, ledger
 from kueue_replay.cloud_model import Cloud
 from kueue_replay.cluster import Declaration
 from kueue_replay.mapping import Work
-from kueue_replay.nodes import Lost, Nodes
-from kueue_replay.occupancy import Run
+from kueue_replay.nodes import Lost, Nodes, Run
 from kueue_replay.scheduler import Decision, Scheduler, Unqueued
 
 _DAY: Final = 86400.0
