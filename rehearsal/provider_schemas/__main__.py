@@ -15,8 +15,7 @@ import yaml
 
 from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.values.kueue_api import API_VERSION
-from rehearsal.provider_schemas import azure, kubernetes
-from rehearsal.provider_schemas.constraints import Row, as_csv, from_csv
+from rehearsal.provider_schemas import Row, as_csv, azure, from_csv, kubernetes
 from rehearsal.provider_schemas.terraform import Provider
 
 KUEUE_KINDS: Final = ("ClusterQueue", "Cohort", "LocalQueue", "ResourceFlavor")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ebbtide.declaration.providers.schema import arguments
-from rehearsal.provider_schemas.constraints import Row, descendants
+from rehearsal.provider_schemas import Row, descendants
 
 RESOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "azure-native:authorization:RoleAssignment": ("", ""),

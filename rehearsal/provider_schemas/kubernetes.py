@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from rehearsal.provider_schemas.constraints import Row
+from rehearsal.provider_schemas import Row
 from rehearsal.provider_schemas.go_literals import Call, Literal, Source
 
 FILE: Final = "provider/pkg/provider/diff.go"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ebbtide.declaration.providers.schema import arguments, properties_of
-from rehearsal.provider_schemas.constraints import Row, inner_class
+from rehearsal.provider_schemas import Row, inner_class
 from rehearsal.provider_schemas.go_literals import Call, Literal, Source
 
 _SERVICES: Final = "google-beta/services"

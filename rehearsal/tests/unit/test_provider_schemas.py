@@ -9,9 +9,8 @@ import pytest
 
 from ebbtide.declaration.providers.constraints import Limit, constraints_of
 from ebbtide.declaration.providers.schema import arguments, properties_of
-from rehearsal.provider_schemas import azure, kubernetes
+from rehearsal.provider_schemas import Row, as_csv, azure, from_csv, kubernetes
 from rehearsal.provider_schemas.__main__ import TABLES, kueue_limits
-from rehearsal.provider_schemas.constraints import Row, as_csv, from_csv
 from rehearsal.provider_schemas.go_literals import Call, Literal, Source
 from rehearsal.provider_schemas.terraform import Provider, schemas
 from tests.manifests import KUEUE, upstream

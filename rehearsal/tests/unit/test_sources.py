@@ -10,8 +10,7 @@ import pytest
 from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.declaration.model.addons import ADD_ONS
 from ebbtide_rehearsal import RehearsalError
-from ebbtide_rehearsal.addons import REHEARSED, Rehearsed, Revision
-from ebbtide_rehearsal.control_plane.program import Program, managed
+from ebbtide_rehearsal.addons import REHEARSED, Program, Rehearsed, Revision, managed
 from ebbtide_rehearsal.control_plane.program_pods import available_programs
 from ebbtide_rehearsal.engine import Shell
 from ebbtide_rehearsal.stage import INDEX, indexed, link_charts, mirror
