@@ -28,7 +28,7 @@ class RehearsalFormat(StrEnum):
 
 def _scenarios() -> list[str]:
     """Return the names of the built-in scenarios, for shell completion."""
-    return [name for name, _ in _door().scenario_titles()]
+    return [name for name, _ in _module().scenario_titles()]
 
 
 def rehearse(  # noqa: PLR0913 - one parameter an option, some of which are commands of their own
@@ -85,59 +85,59 @@ def rehearse(  # noqa: PLR0913 - one parameter an option, some of which are comm
     The Pulumi engine and Kubernetes are the real ones; nothing is paid for. The first run builds tools from
     Go modules. Exit status 1: an expectation was not met.
     """
-    door = _door()
+    module = _module()
     if list_:
-        for name, title in door.scenario_titles():
+        for name, title in module.scenario_titles():
             say(f"{name:<24} {title}")
         return
     if reclaim is not None:
-        say(f"The cloud reclaims node {door.reclaim(reclaim)} of pool {reclaim}.")
+        say(f"The cloud reclaims node {module.reclaim(reclaim)} of pool {reclaim}.")
         return
     # Progress goes to standard error if the report goes to standard output or a file.
     aside = format_ is not RehearsalFormat.TEXT or out is not None
     screen = console(sys.stderr if aside else sys.stdout)
     if tools:
-        door.show_tools(screen)
+        module.show_tools(screen)
         return
     if conflict := _conflict(stay=stay, has_report=bool(scenario or aside), has_limit=bool(for_)):
-        raise door.RehearsalError(conflict)
+        raise module.RehearsalError(conflict)
     files = stack_files(stack, config_file, cwd)
-    rehearsal = door.Rehearsal(files, screen, scenario, tuple(manifests or ()), tuple(charts or ()), keep)
+    rehearsal = module.Rehearsal(files, screen, scenario, tuple(manifests or ()), tuple(charts or ()), keep)
     if stay:
         raise typer.Exit(0 if rehearsal.stay(for_, typer.echo) else ExitStatus.FOUND)
     report = rehearsal.run()
-    _write(door, report, format_, out, screen)
+    _write(module, report, format_, out, screen)
     if not report.met:
         raise typer.Exit(ExitStatus.FOUND)
 
 
 def _write(
-    door: ModuleType, report: object, format_: RehearsalFormat, out: Path | None, screen: "Console"
+    module: ModuleType, report: object, format_: RehearsalFormat, out: Path | None, screen: "Console"
 ) -> None:
     """Write a report to its file, or to standard output; its steps are already on the screen."""
     if format_ is not RehearsalFormat.TEXT:
-        write(door.document(report, format_.value), out)
+        write(module.document(report, format_.value), out)
     elif out:
         with screen_of(out) as output:
-            door.show(report, output, whole=True)
+            module.show(report, output, whole=True)
     else:
-        door.show(report, screen, whole=False)
+        module.show(report, screen, whole=False)
     if out:
-        screen.print(f"{door.verdict(report)} The report is in {out}.", soft_wrap=True)
+        screen.print(f"{module.verdict(report)} The report is in {out}.", soft_wrap=True)
 
 
-def _door() -> ModuleType:
-    """Return the door of the rehearsal, a distribution of its own.
+def _module() -> ModuleType:
+    """Return the module of the rehearsal, a distribution of its own.
 
     Raises:
         ModuleNotFoundError: a package of the extra is missing.
         RehearsalError: it has another version.
     """
     require("rehearse")
-    from ebbtide_rehearsal import door
+    from ebbtide_rehearsal import rehearse as rehearsal
 
-    door.check_version()
-    return door
+    rehearsal.check_version()
+    return rehearsal
 
 
 def _conflict(*, stay: bool, has_report: bool, has_limit: bool) -> str | None:

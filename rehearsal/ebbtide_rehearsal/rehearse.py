@@ -1,10 +1,18 @@
-"""Run of a rehearsal, from its tools to its report."""
+"""The command `ebbtide rehearse`: scenarios, tools, rehearsals, and stacks that stay. The command line
+imports this module alone.
+"""
 
 import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
+from rich.console import Console
+
+from ebbtide import __version__ as core_version
 from ebbtide.analysis.preview.stack_files import StackFiles, read_stack, record_stack, stack_named_by
 from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.declaration.model.addons import ReleasedAddOn
@@ -12,17 +20,162 @@ from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.faults import DeclarationError
-from ebbtide_rehearsal import RehearsalError
+from ebbtide.operations.engine.interrupts import ending_signals
+from ebbtide.text import install_command
+from ebbtide.values import clock
+from ebbtide_rehearsal import RehearsalError, __version__
 from ebbtide_rehearsal.cloud.existing import tools_of
 from ebbtide_rehearsal.cloud.running import CloudSettings
+from ebbtide_rehearsal.report import page
 from ebbtide_rehearsal.report.document import Report
 from ebbtide_rehearsal.scenarios.argo import TOOLS
-from ebbtide_rehearsal.scenarios.model import RunPipeline, Scenario, Up, general
-from ebbtide_rehearsal.scenarios.runner import Watch, play
+from ebbtide_rehearsal.scenarios.model import RunPipeline, Scenario, Up, built_in, chosen, general, read
+from ebbtide_rehearsal.scenarios.runner import play
 from ebbtide_rehearsal.stage import indexed, stage
+from ebbtide_rehearsal.stay import reclaim, stay
+from ebbtide_rehearsal.tools.__main__ import table
 from ebbtide_rehearsal.tools.find import Tools, ensure
 from ebbtide_rehearsal.tools.items import OnStep
+from ebbtide_rehearsal.tools.progress import narration
 from ebbtide_rehearsal.tools.table import all_items, needed
+
+__all__ = [
+    "Rehearsal",
+    "RehearsalError",
+    "check_version",
+    "document",
+    "needs",
+    "reclaim",
+    "scenario_of",
+    "scenario_titles",
+    "show",
+    "show_tools",
+    "tools",
+    "verdict",
+]
+
+Format: TypeAlias = Literal["text", "json", "html"]
+
+verdict: Final = page.verdict
+
+
+def check_version() -> None:
+    """Check that both distributions have the same version.
+
+    Raises:
+        RehearsalError: they have not.
+    """
+    if __version__ != core_version:
+        raise RehearsalError(
+            f"The rehearsal is {__version__} and runs the internals of Ebbtide, which is "
+            f"{core_version}. Install the same version of both with: {install_command('rehearse')}."
+        )
+
+
+def scenario_titles() -> Iterator[tuple[str, str]]:
+    """Yield the names and titles of the built-in scenarios."""
+    return ((name, read(path).title) for name, path in built_in().items())
+
+
+def show_tools(screen: Console) -> None:
+    """Find or build the tools, and list them."""
+    with narration(screen) as on_step:
+        screen.print(table(tools(on_step).by_name.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """A rehearsal of a stack.
+
+    Attributes:
+        screen: console for progress.
+        scenario: file or name of a scenario; None for that of every stack.
+        manifests: directories with manifests that kustomize would fetch.
+        charts: directories with charts that helm would fetch.
+        keep: directory to keep state and logs in.
+    """
+
+    files: StackFiles
+    screen: Console
+    scenario: str | None = None
+    manifests: tuple[Path, ...] = ()
+    charts: tuple[Path, ...] = ()
+    keep: Path | None = None
+
+    def run(self) -> Report:
+        """Play the scenario.
+
+        Raises:
+            DeclarationError: the stack's declaration is invalid; nothing was started.
+            RehearsalError: the rehearsal could not run.
+        """
+        check_directories(self.manifests, self.charts)
+        file = chosen(self.scenario) if self.scenario else None
+        selected = read(file) if file else scenario_of(self.files)
+        base_directory = file.parent if file else self.files.root
+        names = needs(self.files, selected, base_directory)
+        with narration(self.screen) as on_step:
+            installed = tools(on_step, names)
+        self.screen.print(page.heading(selected.title, self.files.stack, selected.speed))
+        files = _declaring(self.files, selected, base_directory)
+        settings = CloudSettings(speed=selected.speed, declaration=files.declaration())
+        with (
+            ending_signals(),
+            page.narration(self.screen) as watch,
+            stage(
+                files, settings, installed, manifests=self.manifests, charts=self.charts, keep=self.keep
+            ) as on,
+        ):
+            return play(selected, on, base_directory, watch)
+
+    def stay(self, limit: timedelta | None, say: Callable[[str], None]) -> bool:
+        """Create the stack, say how other terminals get its environment, and wait.
+
+        Args:
+            limit: time until the end; None until Ctrl-C.
+            say: prints a text.
+
+        Returns:
+            True if the stack is as declared.
+        """
+        check_directories(self.manifests, self.charts)
+        names = needs(self.files, scenario_of(self.files), self.files.root)
+        with ending_signals(), ExitStack() as ending:
+            with narration(self.screen) as on_step:
+                stack = stay(
+                    self.files,
+                    tools(on_step, names),
+                    on_step,
+                    manifests=self.manifests,
+                    charts=self.charts,
+                    keep=self.keep,
+                )
+                up = ending.enter_context(stack)
+            status = up.create()
+            end = clock.now() + limit if limit is not None else None
+            until = f"until {end:%Y-%m-%d %H:%M} UTC or Ctrl-C" if end else "until Ctrl-C"
+            outcome = "as declared" if status == 0 else "not as declared"
+            say(
+                f"\nStack {self.files.stack} is {outcome}, and stays {until}. In another terminal:\n\n"
+                f"    source {up.exports}\n"
+            )
+            up.wait(limit)
+        kept = f"Its files are in {self.keep}." if self.keep else "Nothing is left."
+        say(f"The rehearsal has ended. {kept}")
+        return status == 0
+
+
+def document(report: Report, format_: Format) -> str:
+    """Return a report as JSON, or as an HTML page."""
+    return page.render(report) if format_ == "html" else report.model_dump_json(indent=2) + "\n"
+
+
+def show(report: Report, screen: Console, *, whole: bool) -> None:
+    """Print a report; unless it is the whole, its steps are already on the screen."""
+    if whole:
+        page.write(report, screen)
+    else:
+        screen.print(page.ending(report))
 
 
 def needs(files: StackFiles, scenario: Scenario, base_directory: Path) -> tuple[str, ...]:
@@ -104,40 +257,6 @@ def check_directories(manifests: tuple[Path, ...], charts: tuple[Path, ...]) -> 
                 raise RehearsalError(f"`--{option} {directory}`: there is no such directory.")
     for directory in manifests:
         indexed(directory)
-
-
-def rehearse(
-    files: StackFiles,
-    scenario: Scenario,
-    tools: Tools,
-    *,
-    base_directory: Path,
-    watch: Watch,
-    manifests: tuple[Path, ...] = (),
-    charts: tuple[Path, ...] = (),
-    keep: Path | None = None,
-) -> Report:
-    """Run a scenario on a stack.
-
-    Args:
-        files: the project, and the default stack of the scenario.
-        scenario: the steps and expectations.
-        tools: the tools that `needs` names.
-        base_directory: the base directory of the scenario's relative paths.
-        watch: called with each update.
-        manifests: directories of rendered kustomizations, for offline use.
-        charts: directories of charts that are not among the tools.
-        keep: a directory for all files, which is kept.
-
-    Raises:
-        DeclarationError: the stack's declaration is invalid; nothing was started.
-        RehearsalError: the rehearsal could not run.
-    """
-    files = _declaring(files, scenario, base_directory)
-    _cluster(files)
-    settings = CloudSettings(speed=scenario.speed, declaration=files.declaration())
-    with stage(files, settings, tools, manifests=manifests, charts=charts, keep=keep) as on:
-        return play(scenario, on, base_directory, watch)
 
 
 def scenario_of(files: StackFiles) -> Scenario:

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -119,8 +120,12 @@ def test_a_report_in_a_file_is_named(format_: str, tmp_path: Path, monkeypatch: 
     def played(*_: object, **_options: object) -> Report:
         return report
 
+    def staged(*_: object, **_options: object) -> AbstractContextManager[None]:
+        return nullcontext()
+
     monkeypatch.setattr(rehearse, "tools", played)
-    monkeypatch.setattr(rehearse, "rehearse", played)
+    monkeypatch.setattr(rehearse, "play", played)
+    monkeypatch.setattr(rehearse, "stage", staged)
     out = tmp_path / "report"
     status, text = _invoke("dev", "--format", format_, "--out", str(out))
     assert (status, "A trial" in out.read_text(encoding="utf-8")) == (0, True)

@@ -23,7 +23,7 @@ from ebbtide.analysis.preview.stack_files import PLACEHOLDER, read_stack
 from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal import RehearsalError
-from ebbtide_rehearsal.cloud.regions import locations
+from ebbtide_rehearsal.cloud.pools import locations
 from ebbtide_rehearsal.cloud.running import CloudSettings, RunningCloud
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.engine import Shell
