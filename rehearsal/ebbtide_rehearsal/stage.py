@@ -30,8 +30,8 @@ from ebbtide.clients.kubernetes import Api
 from ebbtide_rehearsal import RehearsalError
 from ebbtide_rehearsal.addons import REHEARSED, Revision
 from ebbtide_rehearsal.cloud.existing import introduce
+from ebbtide_rehearsal.cloud.pools import REGIONS
 from ebbtide_rehearsal.cloud.provider import CLUSTER
-from ebbtide_rehearsal.cloud.regions import REGIONS
 from ebbtide_rehearsal.cloud.running import CloudSettings, RunningCloud
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.processes import Processes

@@ -18,7 +18,7 @@ RANDOMLY_NAMED: Final = "__createBeforeDelete"
 
 API_VERSION: Final = "azureApiVersion"
 """Input in which azure-native notes the version of the API that it calls."""
-_PLACE: Final = re.compile(r"\{(\w+)\}")
+_PLACE: Final = re.compile(r"\{(\w+)")
 
 
 def names(id_form: str) -> tuple[str, ...]:

@@ -20,8 +20,8 @@ from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.placement import NodeTaint
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.ids import AZURE
+from ebbtide_rehearsal.cloud.pools import machine_of
 from ebbtide_rehearsal.cloud.pools import node_pool as registered
-from ebbtide_rehearsal.cloud.regions import machine_of
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 _NAME: Final = re.compile(r"Standard_[A-Z]+(\d+)[a-z]*(?:-\d+)?[a-z]*(?:_[A-Za-z0-9]+)*")

@@ -1,17 +1,18 @@
-"""Existing resources that a declaration refers to: clusters, networks, Kubeflow Pipelines,
-Kueue."""
+"""Existing resources that a declaration refers to and no stack created: networks, clusters, Kubeflow
+Pipelines, Kueue."""
 
 import contextlib
 import http
 import json
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any, Final, assert_never
 
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import part
+from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster
@@ -19,60 +20,259 @@ from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.operations.adopting.found import Found
 from ebbtide.placement.kueue_settings import Installation, frameworks, uncounted
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.kueue_api import CONFIGURATION
+from ebbtide_rehearsal.cloud import ids
+from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
+from ebbtide_rehearsal.cloud.ids import (
+    AKS_CLUSTER,
+    AZURE,
+    GCP,
+    GKE_CLUSTER,
+    GROUP,
+    NETWORK,
+    SUBNET,
+    SUBNETWORK,
+    VNET,
+)
+from ebbtide_rehearsal.cloud.pools import add_machines, add_regions
 from ebbtide_rehearsal.cloud.provider import BEHIND, Clusters
-from ebbtide_rehearsal.cloud.regions import add_machines, add_regions
-from ebbtide_rehearsal.cloud.seeding import seed_aks, seed_found, seed_gke, seed_network, seed_subnet
 from ebbtide_rehearsal.cloud.store import Store
 
 NAME: Final = "ml-pipeline"
 SPEC_PATCH: Final = "COMPILED_PIPELINE_SPEC_PATCH"
+RELEASE: Final = "batch"
+NAMESPACE: Final = "queues"
+"""Name and namespace of an existing Kueue: not those that Ebbtide's has."""
+_NAME: Final = "rehearsal"  # name of resources that the declaration does not name
+_NAMES: Final = ("agentPoolName", "resourceName", "resourceGroupName")
+_SUBNETS_OF_POOLS: Final = "172.20.{}.0/24"
+"""Ranges of existing subnets, which a declaration does not have."""
 _TIMEOUT_SECONDS: Final = 600
 _POLL_SECONDS: Final = 0.2
 _LABELS: Final = {"app": NAME}
+_VISIBILITY: Final = 8082
+_OPEN: Final = 443
 
 
-def seed_pipelines(store: Store, cluster: str) -> None:
-    """Create the namespace and the API server's Deployment, as kubectl applies them from the released
-    manifests.
-
-    Source: kubeflow/pipelines 2.17.0, manifests/kustomize/base/pipeline/ml-pipeline-apiserver-deployment.yaml
-    (2026-07), with only the variable that patches compiled workflows.
+def seed_network(
+    store: Store,
+    clusters: Clusters,
+    *,
+    project: str,
+    location: str,
+    network: str,
+    subnetwork: str,
+    pods: str,
+    services: str,
+) -> None:
+    """Create a network of Google Cloud, with a subnetwork and its secondary ranges for pods and services.
 
     Args:
         store: the fake cloud's store.
-        cluster: id of the cluster.
+        clusters: control planes.
+        project: project id.
+        location: a region, or a zone of it.
+        network: name of the network.
+        subnetwork: name of its subnetwork.
+        pods: name of the secondary range for pods.
+        services: name of the secondary range for services.
+    """
+    provider = FakeProvider(GCP, store, clusters, {"project": project, "region": region_of(location)})
+    inside = provider.seed(NETWORK, {"name": network, "autoCreateSubnetworks": False})
+    ranges: Any = [
+        {"rangeName": pods, "ipCidrRange": "10.4.0.0/14"},
+        {"rangeName": services, "ipCidrRange": "10.8.0.0/20"},
+    ]
+    own: Any = {
+        "name": subnetwork,
+        "network": inside,
+        "ipCidrRange": "10.0.0.0/20",
+        "secondaryIpRanges": ranges,
+    }
+    provider.seed(SUBNETWORK, own)
+
+
+def seed_gke(
+    store: Store,
+    clusters: Clusters,
+    *,
+    project: str,
+    location: str,
+    name: str,
+    release_channel: str = "REGULAR",
+    dns_endpoint: bool = True,
+) -> str:
+    """Create a cluster on GKE: VPC-native, in the project's default network, with Workload Identity, and a
+    default pool of one node in each zone, as `gcloud container clusters create --machine-type e2-standard-4`.
+
+    Args:
+        store: the fake cloud's store.
+        clusters: control planes.
+        project: project id.
+        location: a zone or a region.
+        name: name of the cluster.
+        release_channel: release channel of the API, or `UNSPECIFIED`.
+        dns_endpoint: True if the DNS endpoint is open to external traffic; otherwise the IP endpoint is used.
+
+    Returns:
+        Id of the cluster, also used for its control plane.
+    """
+    inputs: Any = {
+        "name": name,
+        "project": project,
+        "location": location,
+        "network": f"projects/{project}/global/networks/default",
+        "subnetwork": f"projects/{project}/regions/{region_of(location)}/subnetworks/default",
+        "initialNodeCount": 1,
+        "nodeConfig": {"machineType": "e2-standard-4"},  # Kubeflow Pipelines needs more than GKE's default
+        "deletionProtection": False,
+        "releaseChannel": {"channel": release_channel},
+        "workloadIdentityConfig": {"workloadPool": f"{project}.svc.id.goog"},
+        "controlPlaneEndpointsConfig": {
+            "dnsEndpointConfig": {"allowExternalTraffic": dns_endpoint},
+            "ipEndpointsConfig": {"enabled": not dns_endpoint},
+        },
+    }
+    return FakeProvider(GCP, store, clusters).seed(GKE_CLUSTER, inputs)
+
+
+def seed_aks(
+    store: Store,
+    clusters: Clusters,
+    *,
+    subscription: str,
+    resource_group: str,
+    name: str,
+    location: str,
+    system_machine: str = "Standard_D4s_v5",
+    version: str | None = None,
+) -> str:
+    """Create a cluster on AKS, with one system pool, an OIDC issuer, workload identity and Entra.
+
+    Args:
+        store: the fake cloud's store.
+        clusters: control planes.
+        subscription: id of the subscription.
+        resource_group: name of the resource group, which is created if it does not exist.
+        name: name of the cluster.
+        location: region.
+        system_machine: machine size of the system pool.
+        version: Kubernetes version; Azure's default if None.
+
+    Returns:
+        The cluster's id.
+    """
+    system = {"name": "system", "mode": "System", "vmSize": system_machine, "count": 2, "osType": "Linux"}
+    inputs: dict[str, Any] = {
+        "resourceName": name,
+        "dnsPrefix": name.replace("_", "-"),
+        "identity": {"type": "SystemAssigned"},
+        "aadProfile": {"managed": True, "enableAzureRBAC": True},
+        "disableLocalAccounts": True,
+        "oidcIssuerProfile": {"enabled": True},
+        "securityProfile": {"workloadIdentity": {"enabled": True}},
+        "networkProfile": {"networkPlugin": "azure", "networkPluginMode": "overlay"},
+        "agentPoolProfiles": [system],
+        **({"kubernetesVersion": version} if version else {}),
+    }
+    return _in_group(store, clusters, subscription, resource_group, location)(AKS_CLUSTER, inputs)
+
+
+def seed_subnet(store: Store, clusters: Clusters, subnet: str, *, location: str, prefix: str) -> None:
+    """Create a subnet of Azure, with its network and resource group.
+
+    Args:
+        store: the fake cloud's store.
+        clusters: control planes.
+        subnet: resource id of the subnet.
+        location: region.
+        prefix: address range of the subnet, and of its network if that does not exist.
+    """
+    network = {"virtualNetworkName": subnet.split("/")[-3]}
+    group = ids.last(ids.group_of(subnet))
+    seed = _in_group(store, clusters, subnet.split("/")[2], group, location)
+    seed(VNET, {**network, "addressSpace": {"addressPrefixes": [prefix]}})
+    seed(SUBNET, {**network, "subnetName": ids.last(subnet), "addressPrefix": prefix})
+
+
+def seed_found(store: Store, clusters: Clusters, found: Found) -> None:
+    """Create a cluster that a document describes, with its pools and schedules."""
+    (cluster,) = found.clusters
+    if found.cloud is CloudKind.GKE:
+        provider = FakeProvider(GCP, store, clusters)
+        for item in found.resources:
+            # The document has all pools; none is GKE's own.
+            own = {"removeDefaultNodePool": True} if item.type == GKE_CLUSTER else {}
+            provider.seed(item.type, {**item.inputs, **own})
+        return
+    group, location = str(cluster.inputs["resourceGroupName"]), str(cluster.inputs["location"])
+    seed = _in_group(store, clusters, found.account, group, location)
+    system = [
+        {"name": pool.name, **{key: value for key, value in pool.inputs.items() if key not in _NAMES}}
+        for pool in found.pools
+        if pool.inline
+    ]
+    for item in found.resources:
+        own = {"agentPoolProfiles": system} if item.type == AKS_CLUSTER else {}
+        if not item.inline:
+            seed(item.type, {**item.inputs, **own})
+
+
+def _in_group(
+    store: Store, clusters: Clusters, subscription: str, group: str, location: str
+) -> Callable[[str, Mapping[str, Any]], str]:
+    """Return a function that creates resources in a resource group, which is created if it does not exist."""
+    settings = {"subscriptionId": subscription, "location": location}
+    provider = FakeProvider(AZURE, store, clusters, settings)
+    within = {"resourceGroupName": group}
+    provider.seed(GROUP, within)
+    return lambda token, inputs: provider.seed(token, {**within, **inputs})
+
+
+@contextlib.contextmanager
+def _administered(store: Store, cluster: str) -> Generator[tuple[Api, str]]:
+    """Yield an administrator's client of a cluster, and the path of its kubeconfig.
 
     Raises:
         LookupError: the cluster has no control plane.
-        TimeoutError: its controllers do not respond.
     """
     running = store.get(BEHIND, cluster)
     if running is None:
         raise LookupError(cluster)
-    kubeconfig = json.loads(Path(running.state["kubeconfig"]).read_text(encoding="utf-8"))
-    api = Api.of_kubeconfig(kubeconfig)
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PIPELINES_NAMESPACE}}
-    query = {"fieldManager": "kubectl-client-side-apply"}
-    api.create("/api/v1/namespaces", namespace, **query)
-    _settled(api)
-    api.create(f"/apis/apps/v1/namespaces/{PIPELINES_NAMESPACE}/deployments", deployment(), **query)
-    api.close()
+    path = str(running.state["kubeconfig"])
+    kubeconfig = json.loads(Path(path).read_text(encoding="utf-8"))
+    with contextlib.closing(Api.of_kubeconfig(kubeconfig)) as api:
+        yield api, path
 
 
-def _settled(api: Api) -> None:
-    """Wait for the objects that Kubernetes creates in every namespace, so that none is taken for the stack's.
+def _wait(is_done: Callable[[], object], missed: str) -> None:
+    """Wait until something is done.
 
     Raises:
-        TimeoutError: they are not created.
+        TimeoutError: it takes too long; the message is `missed`.
+    """
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
+    while not is_done():
+        if time.monotonic() > deadline:
+            raise TimeoutError(missed)
+        time.sleep(_POLL_SECONDS)
+
+
+def seed_pipelines(store: Store, cluster: str) -> None:
+    """Create the namespace and the API server's Deployment, as kubectl applies them from the released
+    manifests, after the objects that Kubernetes creates in every namespace, so that none is taken for the
+    stack's.
+
+    Source: kubeflow/pipelines 2.17.0, manifests/kustomize/base/pipeline/ml-pipeline-apiserver-deployment.yaml
+    (2026-07), with only the variable that patches compiled workflows.
     """
     inside = f"/api/v1/namespaces/{PIPELINES_NAMESPACE}"
     own = (f"{inside}/serviceaccounts/default", f"{inside}/configmaps/kube-root-ca.crt")
-    deadline = time.monotonic() + _TIMEOUT_SECONDS
-    while not all(api.find(path) for path in own):
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"Kubernetes did not create {' and '.join(own)}.")
-        time.sleep(_POLL_SECONDS)
+    with _administered(store, cluster) as (api, _):
+        _create(api, "/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": PIPELINES_NAMESPACE}})
+        _wait(lambda: all(api.find(path) for path in own), f"Kubernetes did not create {' and '.join(own)}.")
+        _create(api, f"/apis/apps/v1/namespaces/{PIPELINES_NAMESPACE}/deployments", deployment())
 
 
 def deployment() -> dict[str, Any]:
@@ -97,14 +297,7 @@ def deployment() -> dict[str, Any]:
     }
 
 
-def seed_kueue(
-    declaration: Cluster,
-    tools: Mapping[str, str],
-    store: Store,
-    cluster: str,
-    release: str,
-    namespace: str,
-) -> None:
+def seed_kueue(declaration: Cluster, tools: Mapping[str, str], store: Store, cluster: str) -> None:
     """Install the pinned Kueue as another user does, with the frameworks that the declaration queues, on
     ports that GKE's control plane reaches, and wait until its webhooks answer.
 
@@ -113,42 +306,29 @@ def seed_kueue(
         tools: paths of programs and data, by name.
         store: the fake cloud's store.
         cluster: id of the cluster.
-        release: name of the release.
-        namespace: its namespace.
 
     Raises:
         LookupError: the cluster has no control plane.
         TimeoutError: the controller does not become ready.
     """
-    running = store.get(BEHIND, cluster)
-    if running is None:
-        raise LookupError(cluster)
-    kubeconfig = str(running.state["kubeconfig"])
-    api = Api.of_kubeconfig(json.loads(Path(kubeconfig).read_text(encoding="utf-8")))
-    _create(api, "/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": namespace}})
     template = (
-        *(tools["helm"], "template", release, tools["kueue-chart"]),
-        *("--namespace", namespace, "--include-crds", "--values", "-"),
+        *(tools["helm"], "template", RELEASE, tools["kueue-chart"]),
+        *("--namespace", NAMESPACE, "--include-crds", "--values", "-"),
     )
-    chart = _run(*template, stdin=json.dumps(_values(declaration)))
-    _run(
-        *(tools["kubectl"], "--kubeconfig", kubeconfig),
-        *("apply", "--server-side", "--filename", "-"),
-        stdin=chart.replace(f"targetPort: {_VISIBILITY}", f"targetPort: {_OPEN}"),
-    )
-    found = Installation(namespace, release if "kueue" in release else f"{release}-kueue")
-    path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{found.deployment}"
-    deadline = time.monotonic() + _CONTROLLER_SECONDS
-    while not part(api.get(path), "status").get("readyReplicas"):
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"The Deployment {found.deployment} in {namespace} does not become ready.")
-        time.sleep(_POLL_SECONDS)
-    api.close()
-
-
-_VISIBILITY: Final = 8082
-_OPEN: Final = 443
-_CONTROLLER_SECONDS: Final = 600
+    name = Installation(NAMESPACE, f"{RELEASE}-kueue").deployment
+    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{name}"
+    with _administered(store, cluster) as (api, kubeconfig):
+        _create(api, "/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        chart = _run(*template, stdin=json.dumps(_values(declaration)))
+        _run(
+            *(tools["kubectl"], "--kubeconfig", kubeconfig),
+            *("apply", "--server-side", "--filename", "-"),
+            stdin=chart.replace(f"targetPort: {_VISIBILITY}", f"targetPort: {_OPEN}"),
+        )
+        _wait(
+            lambda: part(api.get(path), "status").get("readyReplicas"),
+            f"The Deployment {name} in {NAMESPACE} does not become ready.",
+        )
 
 
 def _values(declaration: Cluster) -> dict[str, Any]:
@@ -203,16 +383,13 @@ def seed_namespaces(declaration: Cluster, store: Store, cluster: str) -> None:
         names = [name for name in names if name != PIPELINES_NAMESPACE]
     if not names:
         return
-    running = store.get(BEHIND, cluster)
-    if running is None:
-        raise LookupError(cluster)
-    api = Api.of_kubeconfig(json.loads(Path(running.state["kubeconfig"]).read_text(encoding="utf-8")))
-    for name in names:
-        _create(api, "/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": name}})
-        if name == PIPELINES_NAMESPACE:
-            account = {"kind": "ServiceAccount", "metadata": {"name": "pipeline-runner", "namespace": name}}
-            _create(api, f"/api/v1/namespaces/{name}/serviceaccounts", account)
-    api.close()
+    with _administered(store, cluster) as (api, _):
+        for name in names:
+            _create(api, "/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": name}})
+            if name == PIPELINES_NAMESPACE:
+                metadata = {"name": "pipeline-runner", "namespace": name}
+                account = {"kind": "ServiceAccount", "metadata": metadata}
+                _create(api, f"/api/v1/namespaces/{name}/serviceaccounts", account)
 
 
 def _create(api: Api, path: str, manifest: dict[str, Any]) -> None:
@@ -222,12 +399,6 @@ def _create(api: Api, path: str, manifest: dict[str, Any]) -> None:
     except ApiError as error:
         if error.status != http.HTTPStatus.CONFLICT:
             raise
-
-
-RELEASE: Final = "batch"
-NAMESPACE: Final = "queues"
-"""Name and namespace of an existing Kueue: not those that Ebbtide's has."""
-_NAME: Final = "rehearsal"  # name of resources that the declaration does not name
 
 
 def make(
@@ -260,7 +431,7 @@ def make(
         seed_pipelines(store, cluster)
     kueue = declaration.addons.kueue
     if kueue is not None and kueue.existing and tools:
-        seed_kueue(declaration, tools, store, cluster, RELEASE, NAMESPACE)
+        seed_kueue(declaration, tools, store, cluster)
     seed_namespaces(declaration, store, cluster)
 
 
@@ -319,10 +490,6 @@ def _gke(cloud: Gke, store: Store, clusters: Clusters) -> str | None:
         return None
     name = cloud.existing.name
     return seed_gke(store, clusters, project=cloud.project, location=cloud.location, name=name)
-
-
-_SUBNETS_OF_POOLS: Final = "172.20.{}.0/24"
-"""Ranges of existing subnets, which a declaration does not have."""
 
 
 def _aks(declaration: Cluster, cloud: Aks, store: Store, clusters: Clusters) -> str | None:

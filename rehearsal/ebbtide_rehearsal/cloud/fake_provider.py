@@ -42,6 +42,7 @@ from ebbtide_rehearsal.cloud.node_pools.pod_processes import PROCESSES
 from ebbtide_rehearsal.cloud.properties import (
     AKS_API,
     TEMPLATES,
+    SchemaViolation,
     as_answered,
     as_data_source,
     is_own,
@@ -49,6 +50,7 @@ from ebbtide_rehearsal.cloud.properties import (
     parent_of,
     pruned,
     read_back,
+    schema_violations,
     type_of,
     unknown,
     unknown_paths,
@@ -67,7 +69,6 @@ from ebbtide_rehearsal.cloud.provider import (
     UnfinishedError,
 )
 from ebbtide_rehearsal.cloud.references import TAKEN, Reference, is_of, referred, referring
-from ebbtide_rehearsal.cloud.schema import SchemaViolation, schema_violations
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 _LOCKS: Final = "Microsoft.Authorization/locks"
@@ -271,7 +272,7 @@ class FakeProvider:
         if existing is None:
             raise self._error(404, "notFound", f"The resource '{identity}' was not found")
         if call.preview:
-            return {**existing.state, **self._state(call, identity, new, existing)}
+            return {**existing.state, **self._resource(call, identity, new, existing).state}
         self._refuse(call, existing.id, new, existing)
         return self._put(call, existing.id, new, existing)
 
@@ -389,10 +390,10 @@ class FakeProvider:
         answer: Any = overlaid(dict(inputs), unknown(dict(self._outputs(call, None, inputs))))
         return answer
 
-    def _state(
+    def _resource(
         self, call: Call, identity: str, inputs: Properties, old: Resource | None = None
-    ) -> dict[str, Any]:
-        """Return the state for inputs: computed and fixed properties keep their values if they are
+    ) -> Resource:
+        """Return the resource with inputs: computed and fixed properties keep their values if they are
         omitted."""
         constraints = constraints_of(call.type)
         own = {key: value for key, value in inputs.items() if not is_own(call.type, key)}
@@ -403,12 +404,10 @@ class FakeProvider:
         }
         known = with_defaults(sent, {path: value for path, value in kept.items() if value is not None})
         state: Any = overlaid(known, dict(self._outputs(call, identity, inputs)))
-        return as_answered(call.type, state)
+        return Resource(self.package, identity, call.type, call.urn, inputs, as_answered(call.type, state))
 
     def _put(self, call: Call, identity: str, inputs: Properties, old: Resource | None) -> Properties:
-        state = self._state(call, identity, inputs, old)
-        resource = Resource(self.package, identity, call.type, call.urn, inputs, state)
-        resource = hosting.completed(self.store, resource, old)
+        resource = hosting.completed(self.store, self._resource(call, identity, inputs, old), old)
         self.store.put(resource)
         try:
             self._put_inline(resource)
@@ -462,8 +461,7 @@ class FakeProvider:
                 message = f"Another resource already exists with the same {', '.join(TAKEN[call.type])}"
                 raise self._error(409, code, f"{message}: {other.id}")
         if old is not None or call.type not in POOLS_OF:
-            state = self._state(call, identity, inputs, old)
-            resource = Resource(self.package, identity, call.type, "", inputs, state)
+            resource = self._resource(call, identity, inputs, old)
             if message := hosting.refuses(self.store, resource, old):
                 raise RefusedError(message)
 

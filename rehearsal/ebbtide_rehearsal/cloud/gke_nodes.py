@@ -21,8 +21,7 @@ from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide.placement import NodeTaint
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.ids import FUTURE_RESERVATION, GCP
-from ebbtide_rehearsal.cloud.pools import machines, node_pool
-from ebbtide_rehearsal.cloud.regions import machine_of
+from ebbtide_rehearsal.cloud.pools import machine_of, machines, node_pool
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 _PREFIX: Final = "cloud.google.com/"

@@ -22,9 +22,8 @@ from ebbtide.values.paths import value_at
 from ebbtide_rehearsal.cloud import aks_nodes, gke_nodes, ids, pools
 from ebbtide_rehearsal.cloud.ids import AGENT_POOL, AKS_CLUSTER, GKE_CLUSTER, NODE_POOL, POOLS_OF
 from ebbtide_rehearsal.cloud.node_pools import fleet
-from ebbtide_rehearsal.cloud.pools import all_machines
+from ebbtide_rehearsal.cloud.pools import all_machines, locations, machine_of
 from ebbtide_rehearsal.cloud.provider import Clusters
-from ebbtide_rehearsal.cloud.regions import locations, machine_of
 from ebbtide_rehearsal.cloud.store import NO_STOCK, QUOTA, Resource, Store
 
 DEFAULT_POOL: Final = "default-pool"

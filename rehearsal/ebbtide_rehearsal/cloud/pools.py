@@ -1,13 +1,17 @@
-"""Node pools, their machines and the settings of the autoscaler in the fake cloud's store."""
+"""Node pools, their machines and the settings of the autoscaler in the fake cloud's store; and regions, zones
+and machine types of the clouds: the catalog's, and those of the stack's declaration."""
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from ebbtide.analysis.reading.facts import RecordedPool
 from ebbtide.autoscaler.nodes import Autoscaling, Machine, NodePool
+from ebbtide.declaration.catalog import machines as catalog
 from ebbtide.declaration.catalog.accelerators import resource_name
+from ebbtide.declaration.catalog.locations import Locations, Region
 from ebbtide.placement import NodeTaint
+from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 _CLOUD: Final = "nodes"
@@ -148,3 +152,53 @@ def machines(store: Store, cluster: str) -> list[Machine]:
 def all_machines(store: Store) -> list[Machine]:
     """Return the machines of all clusters, by id."""
     return [Machine(**resource.state) for resource in store.resources(_CLOUD, _MACHINE)]
+
+
+REGIONS: Final = "regions"
+"""Cloud of regions in the store; they exist independently of stacks."""
+
+_REGION: Final = "rehearsal:region"
+_MACHINE_TYPE: Final = "rehearsal:machine"
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    name: str
+    zones: tuple[str, ...]
+    offers: tuple[str, ...]
+
+
+def add_regions(store: Store, cloud: CloudKind, regions: Iterable[Region]) -> None:
+    """Add regions, zones and hardware to those of the catalog."""
+    for number, region in enumerate(regions):
+        state = {"name": region.name, "zones": list(region.zones), "offers": list(region.offers)}
+        store.put(Resource(REGIONS, f"{cloud}/{region.name}/{number}", _REGION, state=state))
+
+
+def locations(store: Store, cloud: CloudKind) -> Locations:
+    """Return the regions and zones of a cloud."""
+    added = (
+        resource.state
+        for resource in store.resources(REGIONS, _REGION)
+        if resource.id.startswith(f"{cloud}/")
+    )
+    return Locations(
+        cloud, [_Added(state["name"], tuple(state["zones"]), tuple(state["offers"])) for state in added]
+    )
+
+
+def add_machines(store: Store, machines: Iterable[catalog.Machine]) -> None:
+    """Add machine types to those of the catalog."""
+    for machine in machines:
+        identity = f"{machine.cloud}/machines/{machine.name}"
+        store.put(Resource(REGIONS, identity, _MACHINE_TYPE, state=asdict(machine)))
+
+
+def machine_of(store: Store, cloud: CloudKind, name: str) -> catalog.Machine | None:
+    """Return the machine type of a cloud with that name, for which Azure ignores case; None if it has
+    none."""
+    name = catalog.spelled(name)
+    if known := catalog.find_machine(cloud, name):
+        return known
+    added = store.get(REGIONS, f"{cloud}/machines/{name}")
+    return replace(catalog.Machine(**added.state), cloud=cloud) if added else None

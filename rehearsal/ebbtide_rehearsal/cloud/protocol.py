@@ -17,6 +17,8 @@ from typing import Final, NoReturn, TypeVar
 
 import grpc
 from google.protobuf import empty_pb2, struct_pb2
+
+# Not the copy of Pulumi's SDK: both define the same names, and kfp loads this one.
 from google.rpc import status_pb2  # pyright: ignore[reportMissingTypeStubs]
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
@@ -283,9 +285,6 @@ def _difference(change: DiffResult) -> provider_pb2.DiffResponse:
         replaces=change.replaces,
         deleteBeforeReplace=change.delete_first,
     )
-
-
-# Not the SDK's own copy: both define the same names, and kfp loads this one.
 
 
 _DETAILS = "grpc-status-details-bin"  # metadata key for the details of a gRPC error

@@ -18,7 +18,7 @@ import yaml
 from ebbtide.clients.kubernetes import STRATEGIC_MERGE_PATCH, Api, ApiError, Object
 from ebbtide.clients.kubernetes.objects import part
 from ebbtide.values.paths import value_at
-from ebbtide_rehearsal.addons import REHEARSED
+from ebbtide_rehearsal.addons import REHEARSED, Assignment, Listening, Program
 from ebbtide_rehearsal.control_plane.plan import (
     LOCALHOST,
     ControlPlanePlan,
@@ -28,7 +28,6 @@ from ebbtide_rehearsal.control_plane.plan import (
 )
 from ebbtide_rehearsal.control_plane.pod_status import running, waiting
 from ebbtide_rehearsal.control_plane.processes import ControlPlaneError, Process, Processes
-from ebbtide_rehearsal.control_plane.program import Assignment, Listening, Program
 from ebbtide_rehearsal.control_plane.routes import Routes
 from ebbtide_rehearsal.control_plane.volumes import NotMountedError, account_token, inside, mount
 

@@ -19,9 +19,9 @@ from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.build_report import refusals
 from ebbtide.analysis.review.difference import compare
 from ebbtide.values.cloud_kind import CloudKind
+from ebbtide_rehearsal.cloud.existing import seed_aks, seed_gke
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.ids import PACKAGES
-from ebbtide_rehearsal.cloud.seeding import seed_aks, seed_gke
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.any_objects import AnyObjects

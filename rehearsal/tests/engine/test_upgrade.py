@@ -20,10 +20,9 @@ from ebbtide.analysis.reading.state import recording_of
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.review.difference import Change, compare
 from ebbtide.values.cloud_kind import CloudKind
-from ebbtide_rehearsal.cloud.existing import introduce
+from ebbtide_rehearsal.cloud.existing import introduce, seed_aks
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.ids import PACKAGES
-from ebbtide_rehearsal.cloud.seeding import seed_aks
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.any_objects import AnyObjects

@@ -11,7 +11,7 @@ from ebbtide.analysis.recording.values import Plain, leaves
 from ebbtide.cli.entry_point import app
 from ebbtide.clients.clouds.connect import gke_clusters
 from ebbtide.operations.adopting import google
-from ebbtide_rehearsal.cloud.seeding import seed_found
+from ebbtide_rehearsal.cloud.existing import seed_found
 from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.fake_clouds import existing_cloud, refusals_of, settings_of

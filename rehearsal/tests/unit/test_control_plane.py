@@ -20,7 +20,7 @@ from components.addons.kueue import configuration
 from components.addons.patches import Object
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model.declare import declare
-from ebbtide_rehearsal.addons import JOBSET, kueue_out_of_cluster
+from ebbtide_rehearsal.addons import JOBSET, REHEARSED, Assignment, kueue_out_of_cluster
 from ebbtide_rehearsal.cloud.control_planes import ApiServerProxy
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane import plan as arguments_of
@@ -33,7 +33,6 @@ from ebbtide_rehearsal.control_plane.plan import (
     issue,
 )
 from ebbtide_rehearsal.control_plane.processes import AddressTakenError, ControlPlaneError, Processes
-from ebbtide_rehearsal.control_plane.program import Assignment
 from ebbtide_rehearsal.control_plane.program_pods import environment
 from ebbtide_rehearsal.control_plane.routes import NoRouteError, Routes
 from ebbtide_rehearsal.control_plane.volumes import NotMountedError, mount
@@ -194,6 +193,17 @@ def test_only_what_must_differ_does() -> None:
     assert adapted["metrics"]["enableClusterQueueResources"] is True
     assert adapted["leaderElection"]["leaderElect"] is True
     assert ours["webhook"] == {"port": 10250}
+
+
+def test_default_ports_are_of_each_program() -> None:
+    """A configuration without ports has those of Kueue, or of Katib."""
+    (katib,), katibs = REHEARSED["katib"].programs, Assignment((1, 2, 3), Path("/pod"), "kubeflow")
+    assert kueue_out_of_cluster({}, KUEUES)[1].ports == {9443: 1, 8443: 2, 8081: 3, 8082: 4}
+    assert katib.out_of_cluster({}, katibs)[1].ports == {
+        8443: 1,
+        8080: 2,
+        18080: 3,
+    }
 
 
 class _Objects:

@@ -20,7 +20,7 @@ from ebbtide.operations import doctor
 from ebbtide.operations.engine.failures import OperationError
 from ebbtide.values import clock
 from ebbtide_rehearsal.cloud.rest.access import write_google_login
-from ebbtide_rehearsal.cloud.rest.rights import disabled, granted
+from ebbtide_rehearsal.cloud.rest.server import disabled, granted
 from ebbtide_rehearsal.cloud.store import QUOTA, InjectedFault
 from rehearsal.tests.unit.rest_clouds import PROJECT, SUBSCRIPTION, RestClouds, rest_clouds
 from tests.pages import of_kind

@@ -15,15 +15,13 @@ from ebbtide.placement.derive import profile
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud import pools
 from ebbtide_rehearsal.cloud.aks_nodes import machine
-from ebbtide_rehearsal.cloud.existing import introduce, make
+from ebbtide_rehearsal.cloud.existing import introduce, make, seed_gke
 from ebbtide_rehearsal.cloud.gke_nodes import ephemeral_gib
 from ebbtide_rehearsal.cloud.ids import AGENT_POOL, AKS_CLUSTER, FUTURE_RESERVATION, NODE_POOL
 from ebbtide_rehearsal.cloud.node_pools.fleet import Fleet
 from ebbtide_rehearsal.cloud.node_pools.removal import expired, recreated, surplus
-from ebbtide_rehearsal.cloud.pools import put
+from ebbtide_rehearsal.cloud.pools import locations, put
 from ebbtide_rehearsal.cloud.provider import DiffResult, RefusedError
-from ebbtide_rehearsal.cloud.regions import locations
-from ebbtide_rehearsal.cloud.seeding import seed_gke
 from ebbtide_rehearsal.cloud.store import QUOTA, Clock, InjectedFault
 from rehearsal.tests.unit.fake_cloud import CLUSTER_ID, Cloud, base, with_cluster
 from rehearsal.tests.unit.node_pool import a_machine, a_pool, snapshot

@@ -16,13 +16,13 @@ from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret, fill_struct
 from ebbtide.analysis.recording.values import properties as plain
 from ebbtide.declaration.providers.schema import properties
+from ebbtide_rehearsal.cloud.properties import SchemaViolation, schema_violations
 from ebbtide_rehearsal.cloud.protocol import as_secret_as, serve
 from ebbtide_rehearsal.cloud.provider import (
     Call,
     Created,
     Properties,
 )
-from ebbtide_rehearsal.cloud.schema import SchemaViolation, schema_violations
 from ebbtide_rehearsal.cloud.store import API_ERROR, Clock, InjectedFault, Store
 from rehearsal.tests.engine.any_objects import AnyObjects
 

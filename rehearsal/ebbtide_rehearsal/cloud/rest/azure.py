@@ -17,8 +17,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlencode
 
-from ebbtide.analysis.changes.azure import names
-from ebbtide.analysis.recording.assumed_azure import RESOURCES
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import value_at
@@ -27,16 +25,17 @@ from ebbtide_rehearsal.cloud.fake_provider import locks
 from ebbtide_rehearsal.cloud.hosting import power, power_message
 from ebbtide_rehearsal.cloud.ids import AGENT_POOL, AKS_CLUSTER, ASSIGNMENT, AZURE
 from ebbtide_rehearsal.cloud.node_pools import fleet
-from ebbtide_rehearsal.cloud.pools import all_machines, start, stop
-from ebbtide_rehearsal.cloud.regions import locations
-from ebbtide_rehearsal.cloud.rest.rights import azure_routes, is_enabled
+from ebbtide_rehearsal.cloud.pools import all_machines, locations, start, stop
+from ebbtide_rehearsal.cloud.properties import names
 from ebbtide_rehearsal.cloud.rest.server import (
     SCOPE,
     Prometheus,
     RefusedRequestError,
     Request,
     Response,
+    azure_routes,
     bearer,
+    is_enabled,
     route,
     routes_of,
 )
@@ -240,7 +239,7 @@ _TRACKED: Final = frozenset({"location", "tags", "identity", "sku"})
 
 def _managed(resource: Resource, state: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the document of a resource of AKS: what its provider reads, in Azure Resource Manager's form."""
-    in_id = {*names(RESOURCES[resource.type].id), "id", "name"}
+    in_id = {*names(resource.type), "id", "name"}
     return {
         "id": resource.id,
         "name": ids.last(resource.id),

@@ -24,15 +24,14 @@ from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.fake_provider import objects
 from ebbtide_rehearsal.cloud.ids import GCP, GKE_CLUSTER
 from ebbtide_rehearsal.cloud.node_pools import fleet
-from ebbtide_rehearsal.cloud.pools import all_machines, forget
-from ebbtide_rehearsal.cloud.regions import locations
+from ebbtide_rehearsal.cloud.pools import all_machines, forget, locations
 from ebbtide_rehearsal.cloud.rest.google_clusters import GoogleClusters, described
-from ebbtide_rehearsal.cloud.rest.rights import google_routes
 from ebbtide_rehearsal.cloud.rest.server import (
     Prometheus,
     RefusedRequestError,
     Request,
     bearer,
+    google_routes,
     route,
     routes_of,
 )
