@@ -67,46 +67,6 @@ def test_jobs_wait_for_quota_in_order(program: Path) -> None:
     assert (played.end.next, dict(played.end.pending)) == (None, {})
 
 
-def test_jobs_of_one_time_start_in_order(program: Path) -> None:
-    """A job of another size between equal ones starts between them, also at the same time."""
-    jobs = [Job(5, "a", cpus, 10) for cpus in (1, 1, 4, 1, 4, 1)]
-    played = play(program, [*flavors("f"), *queue("a", {"f": 20})], jobs)
-    assert list(played.at("admitted")) == [str(number) for number in range(6)]
-
-
-def test_all_jobs_are_retried(program: Path) -> None:
-    """A small job takes free quota also behind eight larger ones, each of another size."""
-    jobs = [Job(0, "a", 8, 100), Job(0, "a", 1, 50)]
-    jobs += [Job(1, "a", cpus, 10) for cpus in range(2, 10)] + [Job(2, "a", 1, 10)]
-    played = play(program, [*flavors("f"), *queue("a", {"f": 9})], jobs)
-    assert played.at("admitted")["10"] == [51.0]
-
-
-def test_a_queue_borrows_and_its_owner_reclaims(program: Path) -> None:
-    """A queue borrows its cohort's quota; the owner's job evicts the borrower, which starts again later."""
-    objects = [*flavors("f"), *queue("a", {"f": 2}, "all"), *queue("b", {"f": 2}, "all", preemption=RECLAIM)]
-    jobs = [Job(0, "a", 2, 100), Job(1, "a", 2, 100), Job(10, "b", 2, 10)]
-    played = play(program, objects, jobs)
-    (evicted,) = (event for event in played.events if event.kind == "evicted")
-    assert (evicted.job, evicted.at, evicted.reason) == ("1", 10.0, "Preempted")
-    assert played.at("admitted") == {"0": [0.0], "1": [1.0, 21.0], "2": [10.0]}
-
-
-def test_the_next_flavor_takes_what_the_first_cannot(program: Path) -> None:
-    """Flavors are used in the order of the queue, and none is used beyond its quota."""
-    objects = [*flavors("spot", "on-demand"), *queue("a", {"spot": 2, "on-demand": 2})]
-    played = play(program, objects, [Job(0, "a", 2, 10), Job(1, "a", 2, 10), Job(2, "a", 4, 10)])
-    assert played.rows()[:4:2] == [("reserved", "0", "spot"), ("reserved", "1", "on-demand")]
-    assert "insufficient quota for cpu in flavor" in played.end.pending["2"]
-
-
-def test_higher_priority_preempts_within_a_queue(program: Path) -> None:
-    """The job with the higher priority evicts one with a lower, which waits for its end."""
-    jobs = [Job(0, "a", 2, 50), Job(5, "a", 2, 10, priority=100)]
-    played = play(program, [*flavors("f"), *queue("a", {"f": 2}, preemption=RECLAIM)], jobs)
-    assert played.at("admitted") == {"0": [0.0, 16.0], "1": [5.0]}
-
-
 def test_fair_sharing_divides_borrowed_quota(program: Path) -> None:
     """With fair sharing, two queues with equal weights get equal parts of what they borrow; without it, the
     first one keeps all."""
