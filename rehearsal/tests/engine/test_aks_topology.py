@@ -10,9 +10,9 @@ import pytest
 from pulumi import automation
 
 from ebbtide.declaration.catalog.versions import PINS
+from ebbtide_rehearsal.cloud.existing import seed_aks
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.pools import pools
-from ebbtide_rehearsal.cloud.seeding import seed_aks
 from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault, Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.any_objects import AnyObjects
@@ -141,50 +141,6 @@ def test_a_change_that_failed_is_sent_again_after_a_refresh(tmp_path: Path) -> N
 
 
 @pytest.mark.long
-def test_what_changes_in_place(tmp_path: Path) -> None:
-    """A pool's maximum, labels and taints, the system pool's maximum among them, replace nothing."""
-    declaration = _ephemeral()
-    with _stack(tmp_path, declaration) as (stack, store, _):
-        stack.up()
-        pool(declaration, "cpu")["nodes"] = {"max": 20}
-        stack.declare(declaration)
-        assert stack.up().changed == {"update": ["train-cpu"]}
-        assert _maximum(store, "cpu") == 20
-        pool(declaration, "cpu")["labels"] = {"acme.example/tier": "gold"}
-        pool(declaration, "steady")["taints"] = [{"key": "dedicated", "value": "lab"}]
-        pool(declaration, "system")["nodes"] = {"max": 6}
-        stack.declare(declaration)
-        assert stack.up().changed == {"update": ["train-cluster", "train-cpu", "train-steady"]}
-        assert _maximum(store, "system") == 6
-        by_name = {node_pool.name: node_pool for node_pool in pools(store, _CLUSTER)}
-        assert by_name["cpu"].labels["acme.example/tier"] == "gold"
-        assert [taint.key for taint in by_name["steady"].taints] == ["dedicated"]
-        assert stack.up().changed == {}
-
-
-@pytest.mark.long
-def test_a_permanent_cluster_is_not_destroyed(tmp_path: Path) -> None:
-    """No deletion reaches Azure, whatever the engine forgets before the refusal."""
-    with _stack(tmp_path, copy.deepcopy(AKS)) as (stack, store, planes):
-        stack.up()
-        with pytest.raises(automation.CommandError, match="protected"):
-            stack.destroy()
-        assert list(planes.running) == [_CLUSTER]
-        assert {node_pool.name for node_pool in pools(store, _CLUSTER)} == {"cpu", "steady", "system", "t4"}
-
-
-@pytest.mark.long
-def test_a_permanent_cluster_goes_once_it_is_declared_to_end(tmp_path: Path) -> None:
-    """A lifetime allows the destroy; declaring one changes labels alone."""
-    with _stack(tmp_path, copy.deepcopy(AKS)) as (stack, store, _):
-        stack.up()
-        stack.declare(_ephemeral())
-        assert set(stack.up().changed) == {"update"}
-        stack.destroy()
-        assert store.resources() == []
-
-
-@pytest.mark.long
 def test_teams_and_logs_come_and_go(tmp_path: Path) -> None:
     """Identities, credentials, grants, keys, buckets, shares, registries and log collection: made once, and
     gone at the end."""
@@ -291,32 +247,3 @@ def _seed(store: Store, planes: FakeControlPlanes) -> None:
         name="train",
         location="eastus",
     )
-
-
-def _nodes(store: Store, name: str) -> tuple[bool, int, int]:
-    """Return whether a pool is autoscaled, with its minimum and maximum of nodes."""
-    node_pool = next(node_pool for node_pool in pools(store, _CLUSTER) if node_pool.name == name)
-    return node_pool.autoscaled, node_pool.minimum, node_pool.maximum
-
-
-@pytest.mark.long
-def test_a_changed_count_resizes_the_pool(tmp_path: Path) -> None:
-    """A fixed count is changed in place, and becomes limits of the autoscaler and a count again; so does that
-    of the system pool, which is part of the cluster."""
-    declaration = _ephemeral()
-    with _stack(tmp_path, declaration) as (stack, store, _):
-        for first, name, resource in ((2, "steady", "train-steady"), (3, "system", "train-cluster")):
-            pool(declaration, name)["nodes"] = {"count": first}
-            stack.declare(declaration)
-            stack.up()
-            assert _nodes(store, name) == (False, first, first)
-            for nodes, then in (
-                ({"count": 5}, (False, 5, 5)),
-                ({"min": 2, "max": 6}, (True, 2, 6)),
-                ({"count": 4}, (False, 4, 4)),
-            ):
-                pool(declaration, name)["nodes"] = nodes
-                stack.declare(declaration)
-                assert stack.up().changed == {"update": [resource]}
-                assert _nodes(store, name) == then
-                assert stack.up().changed == {}

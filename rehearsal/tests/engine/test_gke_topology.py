@@ -9,10 +9,7 @@ from typing import Any
 import pytest
 from pulumi.automation import CommandError
 
-from ebbtide.autoscaler.nodes import Machine
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
-from ebbtide_rehearsal.cloud.pools import put
-from ebbtide_rehearsal.cloud.seeding import seed_gke
 from ebbtide_rehearsal.cloud.store import API_ERROR, NO_STOCK, InjectedFault, Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.any_objects import AnyObjects
@@ -211,25 +208,6 @@ def test_a_permanent_cluster_is_not_destroyed(rehearsed: Rehearsed, declared: De
     assert rehearsed.store.resources() == []
 
 
-@pytest.mark.long
-def test_the_cloud_guards_it_too(rehearsed: Rehearsed, declared: Declaration) -> None:
-    """Past the engine's guard stands the provider's."""
-    stack = rehearsed.stack
-    del declared["lifetime"]
-    stack.declare(declared)
-    stack.up()
-    for resource in stack.state():
-        if resource.get("protect"):
-            stack.automation.workspace.pulumi_command.run(
-                ["state", "unprotect", resource["urn"], "--yes", "--stack", "test"],
-                stack.automation.workspace.work_dir,
-                dict(stack.automation.workspace.env_vars),
-            )
-    with pytest.raises(CommandError, match="deletion_protection is set to true"):
-        stack.destroy()
-    assert rehearsed.clusters.running.keys() == {CLUSTER_ID}
-
-
 def test_an_api_error_leaves_what_was_made_and_the_next_up_goes_on(
     rehearsed: Rehearsed, declared: Declaration
 ) -> None:
@@ -258,23 +236,6 @@ def test_a_pool_whose_first_nodes_do_not_come(rehearsed: Rehearsed, declared: De
     assert stack.up().changed == {}
 
 
-@pytest.mark.long
-def test_a_cluster_that_is_there_already(rehearsed: Rehearsed, declared: Declaration) -> None:
-    """Pools are added to it, and when the stack goes it stays."""
-    seed_gke(rehearsed.store, rehearsed.clusters, project="acme-ml", location="us-central1-a", name="train")
-    declared["cloud"]["existing"] = {"name": "train"}
-    declared["pools"] = declared["pools"][1:]
-    del declared["lifetime"]
-    stack = rehearsed.stack
-    stack.declare(declared)
-
-    assert stack.up().steps == {"create": ["train-cpu", "train-t4"]}
-    assert stack.up().changed == {}
-    assert stack.destroy().steps == {"delete": ["train-cpu", "train-t4"]}
-    assert rehearsed.clusters.running.keys() == {CLUSTER_ID}
-    assert [resource.id for resource in rehearsed.store.resources("nodes")] == [f"{CLUSTER_ID}/default-pool"]
-
-
 def _size(rehearsed: Rehearsed, name: str) -> tuple[bool, int]:
     """Return whether a pool is autoscaled, and its fixed size otherwise."""
     node_pool = rehearsed.store.get("nodes", f"{CLUSTER_ID}/{name}")
@@ -290,47 +251,6 @@ def _replace(rehearsed: Rehearsed, name: str) -> None:
     rehearsed.stack.up()
     kinds = [event.kind for event in rehearsed.store.events() if event.kind.startswith("node-pool-")]
     assert kinds[-2:] == ["node-pool-deleted", "node-pool-created"]
-
-
-@pytest.mark.long
-def test_a_changed_count_resizes_the_pool(rehearsed: Rehearsed, declared: Declaration) -> None:
-    """A fixed count is changed in place, up and down, and nothing is left to change after it."""
-    stack = rehearsed.stack
-    pool(declared, "cpu")["nodes"] = {"count": 2}
-    stack.declare(declared)
-    stack.up()
-    assert _size(rehearsed, "cpu") == (False, 2)
-    for count in (4, 1):
-        pool(declared, "cpu")["nodes"] = {"count": count}
-        stack.declare(declared)
-        assert stack.up().changed == {"update": ["train-cpu"]}
-        assert _size(rehearsed, "cpu") == (False, count)
-    assert stack.refresh().changed == {}
-    assert stack.up().changed == {}
-
-
-@pytest.mark.long
-def test_the_autoscaler_keeps_the_size(rehearsed: Rehearsed, declared: Declaration) -> None:
-    """The autoscaler's size of a pool is kept; the pool moves to a fixed count and back in place, and can be
-    replaced afterwards."""
-    stack = rehearsed.stack
-    stack.declare(declared)
-    stack.up()
-    for number in range(5):
-        zone = "us-central1-a"
-        put(rehearsed.store, Machine(CLUSTER_ID, "cpu", f"n{number}", zone, "gke", 0.1, 0, "running", 0))
-    stack.refresh()
-    assert stack.preview().changed == {}
-    assert stack.up().changed == {}
-
-    for nodes, size in (({"count": 3}, (False, 3)), ({"max": 10}, (True, 3))):
-        pool(declared, "cpu")["nodes"] = nodes
-        stack.declare(declared)
-        assert stack.up().changed == {"update": ["train-cpu"]}
-        assert _size(rehearsed, "cpu") == size
-        assert stack.up().changed == {}
-
-    _replace(rehearsed, "train-cpu")
 
 
 @pytest.mark.long

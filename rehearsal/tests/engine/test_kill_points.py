@@ -129,7 +129,7 @@ def test_every_step_may_be_the_last(site: Site, stride: int, request: pytest.Fix
     assert all(counts["killed"] for counts in ends.values())
 
 
-@_on()  # test_reap.py kills one at random moments, of a stack that needs no provider
+@_on()  # tests/unit/cli/test_interruptions.py interrupts one at every effect
 def test_a_reaper_may_be_killed_at_every_step(
     site: Site, stride: int, request: pytest.FixtureRequest
 ) -> None:

@@ -3,7 +3,6 @@
 import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,7 @@ from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.ids import PACKAGES
 from ebbtide_rehearsal.cloud.pools import all_pools
-from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault, Store
+from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.any_objects import AnyObjects
 from rehearsal.tests.engine.running import Stack, running
@@ -89,32 +88,6 @@ def test_machines_stop_and_start(cloud: CloudKind, tmp_path: Path, monkeypatch: 
         assert stack.preview().changed == {}
         stack.refresh()
         assert stack.preview().changed == {}
-
-
-@pytest.mark.parametrize("cloud", [CloudKind.GKE, pytest.param(CloudKind.AKS, marks=pytest.mark.long)])
-def test_an_interrupted_stop_continues(
-    cloud: CloudKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The cloud refuses once, on the way; the same call again completes it."""
-    store, planes = Store(tmp_path / "cloud.sqlite"), FakeControlPlanes()
-    provider = FakeProvider(PACKAGES[cloud], store, planes)
-
-    operation = {
-        CloudKind.GKE: "container.nodePools.setSize",
-        CloudKind.AKS: "Microsoft.ContainerService/managedClusters/stop/action",
-    }[cloud]
-    details: dict[str, Any] = {"status": 409, "message": "Another operation is in progress"}
-    with running(tmp_path / "engine", store, provider, AnyObjects()) as stack:
-        stack.declare(_ephemeral(cloud))
-        stack.up()
-        with rest_clouds(tmp_path, monkeypatch, store=store):
-            power = _power(stack)
-            store.inject(InjectedFault(API_ERROR, operation, 1, details))
-            with pytest.raises(CloudApiError, match="Another operation is in progress"):
-                power.stop(lambda _: None)
-            assert not power.is_stopped()
-            power.stop(lambda _: None)
-            assert power.is_stopped()
 
 
 def test_clusters_that_are_never_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,15 +1,8 @@
 """`ebbtide reap` and `ebbtide extend` on the real engine, with stacks whose resources need no provider."""
 
 import json
-import os
-import random
 import re
-import shutil
-import signal
-import subprocess
-import time
-from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,9 +13,8 @@ from typer.testing import CliRunner
 from ebbtide.cli.entry_point import app
 from ebbtide.declaration.model import expiry
 from ebbtide.operations.engine.stack import Stack
-from ebbtide_rehearsal.cloud.store import SLOW, InjectedFault
 from rehearsal.tests.engine.projects import Project, in_state, lifetime, project_in, time_in
-from rehearsal.tests.engine.sites import Site, kill, site_on, until
+from rehearsal.tests.engine.sites import Site, site_on
 
 pytestmark = pytest.mark.engine
 
@@ -92,23 +84,6 @@ def test_the_expired_ones_go(project: Project) -> None:
     assert not any(stack["current"] for stack in listed)
 
 
-def test_nothing_is_touched_without_a_way_to_the_state(project: Project, tmp_path: Path) -> None:
-    """Wrong passphrase, missing backend, no login, missing binary: a sentence each, and exit status 2."""
-    _stacks(project, {"old": [*lifetime(-1), {"type": "acme:web:Site", "name": "site"}]})
-    cases = {
-        "is not the passphrase of stack old": {"PULUMI_CONFIG_PASSPHRASE": "another"},
-        "unable to open state directory": {"PULUMI_BACKEND_URL": (tmp_path / "gone").as_uri()},
-        "`pulumi` is not logged in": {"PULUMI_BACKEND_URL": "", "PULUMI_ACCESS_TOKEN": ""},
-        "`pulumi` is not installed: install it": {"PATH": os.defpath},
-    }
-    for sentence, settings in cases.items():
-        other = Project(project.root, project.state, project.environment | settings)
-        status, out, errors = other.ebbtide("reap", "--yes")
-        assert status == 2
-        assert sentence in errors + out
-    assert project.ebbtide("reap")[0] == 1
-
-
 @pytest.mark.parametrize("step", ["exported", "refusals", "last_start", "destroy"])
 def test_a_stack_that_is_extended_meanwhile_stays(
     project: Project, step: str, monkeypatch: pytest.MonkeyPatch
@@ -135,47 +110,6 @@ def test_a_stack_that_is_extended_meanwhile_stays(
     resources = json.loads(project.pulumi("stack", "export", "--stack", "dev"))["deployment"]["resources"]
     assert [item["type"] for item in resources if item["type"] == "acme:web:Site"]
     assert ended.stderr.count("Nothing was changed: stack dev was extended until ") == 1
-
-
-@pytest.mark.timeout(7200)
-@pytest.mark.parametrize("kills", [2, pytest.param(100, marks=pytest.mark.long)])
-def test_kills_at_random_moments(project: Project, kills: int, request: pytest.FixtureRequest) -> None:
-    """The next reaper destroys the rest of a killed one's stacks, without a lock, and keeps other stacks."""
-    site = {"type": "acme:web:Site", "name": "site"}
-    _stacks(project, {"old": [*lifetime(-1), site], "new": [*lifetime(24), site]})
-    before = project.state.with_name("before")
-    shutil.copytree(project.state, before)
-    begun = time.monotonic()
-    assert project.ebbtide("reap", "--yes")[0] == 0
-    length = time.monotonic() - begun
-    moments = random.Random(kills)  # noqa: S311 - for a test
-    ends: Counter[str] = Counter()
-    for number in range(kills):
-        shutil.rmtree(project.state)
-        shutil.copytree(before, project.state)
-        started = project.start("reap", "--yes")
-        with suppress(subprocess.TimeoutExpired):
-            started.wait(length * moments.uniform(0.1, 1.05))
-        # With its engine, as the kernel and a runner kill; or alone, and the engine goes on.
-        if number % 4:
-            with suppress(ProcessLookupError):
-                os.killpg(started.pid, signal.SIGKILL)
-        started.kill()
-        started.communicate()
-        ends[_state_of(project, "old")] += 1
-        status, out, errors = project.ebbtide("reap", "--yes")
-        assert status == 0, out + errors
-        assert (_state_of(project, "old"), _state_of(project, "new")) == ("destroyed", "whole"), out + errors
-    summary = ", ".join(f"{count} {end}" for end, count in ends.items())
-    request.node.user_properties.append((f"{kills} kills of reap", summary))
-
-
-def _state_of(project: Project, name: str) -> str:
-    """Return how much of a stack is in its state."""
-    deployment = json.loads(project.pulumi("stack", "export", "--stack", name))["deployment"]
-    types = {item["type"] for item in deployment.get("resources", [])}
-    pending = ", with pending operations" if deployment.get("pending_operations") else ""
-    return ("whole" if "acme:web:Site" in types else "in part" if types else "destroyed") + pending
 
 
 def test_a_stack_that_is_updated_meanwhile_stays(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,23 +171,6 @@ def test_an_extension_is_an_update(tmp_path: Path, request: pytest.FixtureReques
         assert (status, "Once it is updated, stack dev expires at " in out) == (0, True)
         assert _expiries(site) == {time + timedelta(hours=4) for time in expires}
         assert site.run("extend", "--hours", "1", confirmed=False)[0] == 1
-
-
-def test_an_interrupted_extension_is_completed(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """A command that is killed after its first label, and after the state has the new expiry, adds no hours
-    twice when it is run again."""
-    with contextmanager(site_on)("gke", tmp_path, request) as site:
-        assert site.up()[0] == 0
-        expires = _expiries(site)
-        # The update lasts until the kill, however late this test reads its output.
-        slow = InjectedFault(SLOW, "update gcp:container/nodePool:NodePool*", 1, {"seconds": 60})
-        site.store.inject(slow)
-        started = site.start("extend", "--hours", "4")
-        until(started, "updated: ")
-        time.sleep(2)
-        kill(started)
-        assert site.run("extend", "--hours", "4")[0] == 0
-        assert _expiries(site) == {time + timedelta(hours=4) for time in expires}
 
 
 def _expiries(site: Site) -> set[datetime]:

@@ -1,10 +1,7 @@
 """`ebbtide reap` on the real engine and the fake clouds' REST APIs: expired resources that no state knows."""
 
 import json
-import time
 from collections.abc import Generator
-from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -12,7 +9,6 @@ import pytest
 from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.interfaces import Account, CredentialsError
 from ebbtide.declaration.model import expiry
-from ebbtide.values import clock
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.ids import NODE_POOL
 from ebbtide_rehearsal.cloud.rest import azure
@@ -81,24 +77,6 @@ def test_resources_that_no_state_knows(run: Commands) -> None:
     status, out, _ = run.run("reap", "--yes", "--delete-data")
     assert status == 0, out
     assert {resource.id for resource in run.clouds.store.resources()} == before
-
-
-def test_a_wrong_clock_is_refused(run: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that differs from the cloud's by more than minutes does not decide what has expired."""
-    monkeypatch.setattr("ebbtide.values.clock._ahead", clock.difference())  # restored afterwards
-    yesterday = formatdate(time.time() - 86_400, usegmt=True)
-
-    def date(_server: BaseHTTPRequestHandler, _time: float | None = None) -> str:
-        return yesterday
-
-    monkeypatch.setattr(BaseHTTPRequestHandler, "date_time_string", date)
-    put_cluster(run.clouds, "lost", **_EXPIRED)
-    before = len(list(run.clouds.store.resources()))
-    for options in ((), ("--yes",)):
-        status, out, errors = run.run("reap", *options, "--google-project", PROJECT)
-        assert (status, out) == (2, "")
-        assert "Nothing was changed: this machine's clock is 1 day ahead of that of " in errors
-    assert len(list(run.clouds.store.resources())) == before
 
 
 def test_resources_alone(run: Commands) -> None:

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -171,32 +170,6 @@ def test_a_state_that_is_not_whole(gke: Site) -> None:
     assert f"Its backup from before the last change is {file}.bak: " in out
     file.with_name(f"{file.name}.bak").unlink()
     assert "It has no readable backup beside it" in " ".join(gke.run(confirmed=False)[1].split())
-
-
-@pytest.mark.long
-def test_a_killed_update_continues(site: Site) -> None:
-    """Killed with its engine while the new pool is created, while work ends, and while the old pool is
-    deleted, it ends as if nothing had happened."""
-    with_work(site)
-    before = {item["urn"] for item in site.state()}
-    _changed(site, capacity="on-demand")
-    process = site.start()
-    until(process, "created beside the existing ones")
-    time.sleep(2)
-    kill(process)
-    process = site.start()
-    until(process, "research/train")
-    kill(process)
-    del site.api.pods["train"]
-    process = site.start()
-    until(process, "is deleted.")
-    time.sleep(1)
-    kill(process)
-    status, out = site.up()
-    assert status == 0, out
-    assert {item["urn"] for item in site.state()} == before
-    assert len(site.pools()) == 2
-    assert "Stack dev: no change." in site.up()[1]
 
 
 @pytest.mark.long
