@@ -11,12 +11,12 @@ from pulumi_kubernetes import helm
 from ebbtide.declaration.catalog.clouds import POOL_LABEL
 from ebbtide.declaration.catalog.resources import footprint
 from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.model.addons import remote_inputs
 from ebbtide.declaration.model.cluster import OPERATOR_NAMESPACE, Cluster
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.placement.derive import toleration
 from ebbtide.values.cloud_kind import CloudKind
-from ebbtide.values.remote_inputs import remote_inputs
 
 from .add_on import SystemPlacement, system_placement
 from .manifest import Manifest, leaf_options, obj

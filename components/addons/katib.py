@@ -9,7 +9,7 @@ import yaml
 from pulumi_kubernetes.kustomize import v2 as kustomize
 
 from ebbtide.declaration.model.addons import Katib as Declared
-from ebbtide.values.remote_inputs import remote_inputs
+from ebbtide.declaration.model.addons import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent, SystemPlacement, system_placement
 from .manifest import Manifest, leaf_options, obj

@@ -8,12 +8,12 @@ from pulumi_kubernetes import helm
 
 from ebbtide.declaration.catalog.versions import Pin
 from ebbtide.declaration.model.addons import Kueue as Declared
+from ebbtide.declaration.model.addons import remote_inputs
 from ebbtide.declaration.model.cluster import Cluster, kueue_memory
 from ebbtide.placement.kueue_settings import FAIR_SHARING, frameworks, uncounted, wait_for_pods
 from ebbtide.placement.queue_objects import QUEUES_LABEL
 from ebbtide.values import durations
 from ebbtide.values.kueue_api import CONFIGURATION
-from ebbtide.values.remote_inputs import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent, system_placement
 from .manifest import leaf_options

@@ -10,7 +10,7 @@ from pulumi_kubernetes.kustomize import v2 as kustomize
 
 from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.declaration.model.addons import Trainer as Declared
-from ebbtide.values.remote_inputs import remote_inputs
+from ebbtide.declaration.model.addons import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent, SystemPlacement, system_placement
 from .patches import (

@@ -13,7 +13,7 @@ from ebbtide.analysis.changes.property_path import top_level
 from ebbtide.analysis.recording.assumption_tables import is_assumed
 from ebbtide.analysis.recording.recording import Recording, Resource, former_resources
 from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret, at, leaves
-from ebbtide.values import remote_inputs
+from ebbtide.declaration.model.addons import REMOTE_INPUTS
 
 Action: TypeAlias = Literal["adopt", "create", "update", "replace", "delete"]
 
@@ -257,7 +257,7 @@ def _remote_inputs(recording: Recording, component: str | None) -> Plain:
     """Return the fingerprint in a component's outputs; None if there is none."""
     if component is None or component not in recording:
         return None
-    return recording[component].outputs.get(remote_inputs.OUTPUT)
+    return recording[component].outputs.get(REMOTE_INPUTS)
 
 
 def _without(value: Plain, assumed: frozenset[str]) -> Plain:

@@ -1,9 +1,11 @@
 """Add-ons: software on the cluster besides its pools. Each is a class with its fields and facts, and a field
 of `Addons`; see `AddOnSpec` for what is derived."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, ClassVar, Final, Literal, get_args
+from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
 from pydantic import Field
 
@@ -315,3 +317,15 @@ def _classes() -> Mapping[str, type[AddOn]]:
 
 ADD_ONS: Final = dict(_classes())
 """Every add-on class by its name."""
+
+
+REMOTE_INPUTS: Final = "remoteInputs"
+"""Output of the component around Helm charts and kustomizations: the fingerprint of their inputs. Their
+provider creates their objects, and the engine keeps no inputs of such a component (pulumi 3.259); with it, a
+plan against a state knows if they change."""
+
+
+def remote_inputs(*inputs: Mapping[str, Any]) -> dict[str, str]:
+    """Return the output of the component around charts and kustomizations with these inputs."""
+    text = json.dumps(inputs, sort_keys=True)
+    return {REMOTE_INPUTS: hashlib.sha256(text.encode()).hexdigest()}
