@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ebbtide import lazy_packages
-from ebbtide.analysis.preview.build_report import preview_of
+from ebbtide.analysis.preview.build_preview import preview_of
 from ebbtide.analysis.preview.stack_files import read_stack, record_stack
 from tests.repository import ROOT
 

@@ -4,7 +4,7 @@ import sys
 
 from declared import recording
 
-from ebbtide.analysis.review.build_report import review_of
+from ebbtide.analysis.review.build_review import review_of
 from ebbtide.analysis.review.markdown import render
 
 _LONGEST = 65_536

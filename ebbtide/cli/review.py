@@ -20,7 +20,7 @@ from ebbtide.values import durations
 if TYPE_CHECKING:
     from ebbtide.analysis.recording.recording import Recording
     from ebbtide.analysis.review.baseline import Baseline
-    from ebbtide.analysis.review.report import FailedReview, ReplayColumn, ReplaySummary, Review
+    from ebbtide.analysis.review.review_document import FailedReview, ReplayColumn, ReplaySummary, Review
     from ebbtide.declaration.project.diagnostics import Report
     from kueue_replay.replays import Result
     from kueue_replay.report import ColumnReport, ReplayReport
@@ -73,7 +73,7 @@ def review(
     """
     from ebbtide.analysis.preview.stack_files import record_stack  # loads Pulumi
     from ebbtide.analysis.review.baseline import baseline
-    from ebbtide.analysis.review.build_report import review_of
+    from ebbtide.analysis.review.build_review import review_of
 
     files = stack_files(stack, config_file, cwd)
     policy = files.policy().in_ci(os.environ)
@@ -101,7 +101,7 @@ def _replayed(path: Path, stack: str, after: "Recording", before: "Baseline | No
     Raises:
         TraceError: the trace itself is invalid.
     """
-    from ebbtide.analysis.review.report import ReplaySummary
+    from ebbtide.analysis.review.review_document import ReplaySummary
 
     try:
         require("replay")
@@ -133,7 +133,7 @@ def _replayed(path: Path, stack: str, after: "Recording", before: "Baseline | No
 
 def replay_summary(result: "Result") -> "ReplaySummary":
     """Return the summary of a result within a review's time limit."""
-    from ebbtide.analysis.review.report import ReplaySummary
+    from ebbtide.analysis.review.review_document import ReplaySummary
 
     report = result.report()
     return ReplaySummary(
@@ -165,7 +165,7 @@ def _replay_notes(result: "Result", report: "ReplayReport") -> Iterator[str]:
 
 
 def _replay_column(column: "ColumnReport") -> "ReplayColumn":
-    from ebbtide.analysis.review.report import ReplayColumn
+    from ebbtide.analysis.review.review_document import ReplayColumn
 
     every = column.waits[0]
     return ReplayColumn(
@@ -189,7 +189,7 @@ def write_failure(report: "Report", options: Mapping[str, Any]) -> None:
     Args:
         report: the errors, which are also on standard error.
     """
-    from ebbtide.analysis.review.report import FailedReview
+    from ebbtide.analysis.review.review_document import FailedReview
 
     format_, out = options["format_"], options["out"]
     if out is not None or format_ is not ReviewFormat.TEXT:
@@ -200,7 +200,7 @@ def write_failure(report: "Report", options: Mapping[str, Any]) -> None:
 def _write(document: "Review | FailedReview", format_: ReviewFormat, out: Path | None) -> None:
     """Write the review: text is coloured on a terminal, plain in a pipe or a file."""
     if format_ is ReviewFormat.TEXT:
-        from ebbtide.analysis.review.render import render
+        from ebbtide.analysis.review.render_review import render
 
         with screen(out) as output:
             render(document, output)
@@ -238,7 +238,7 @@ def preview(
     Values that only a cloud knows are assumed, and marked as such. Exit status 1: the program logged an
     error, the stack breaks a mandatory rule of its policy, or a stack that extends its file is invalid.
     """
-    from ebbtide.analysis.preview.build_report import preview_of
+    from ebbtide.analysis.preview.build_preview import preview_of
     from ebbtide.analysis.preview.stack_files import record_stack  # loads Pulumi
 
     files = stack_files(stack, config_file, cwd)
@@ -250,7 +250,7 @@ def preview(
     if format_ is PreviewFormat.JSON:
         write(document.model_dump_json(indent=2) + "\n", out)
     else:
-        from ebbtide.analysis.preview.render import render
+        from ebbtide.analysis.preview.render_preview import render
 
         with screen(out) as output:
             render(document, output, tree=tree, values=values)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ebbtide.analysis.preview.build_report import preview_of
+from ebbtide.analysis.preview.build_preview import preview_of
 from tests.declarations import AKS, GKE, Declaration, changed
 from tests.running import after, in_cluster, manifest
 from tests.synth import synth

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ebbtide.analysis.preview.build_report import preview_of
+from ebbtide.analysis.preview.build_preview import preview_of
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import at, masked
 from ebbtide.declaration.model.declare import declare

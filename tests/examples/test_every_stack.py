@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.analysis.preview.build_report import preview_of
+from ebbtide.analysis.preview.build_preview import preview_of
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile

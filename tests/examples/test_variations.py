@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ebbtide.analysis.preview.build_report import preview_of
-from ebbtide.analysis.preview.report import PoolReport
+from ebbtide.analysis.preview.build_preview import preview_of
+from ebbtide.analysis.preview.preview_document import PoolReport
 from ebbtide.analysis.preview.words import accelerator_words, capacity_limit
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.queue_objects import fallback_objects

@@ -1,6 +1,6 @@
 """Quotas that stacks need, by the clouds' own names."""
 
-from ebbtide.analysis.preview.build_report import preview_of
+from ebbtide.analysis.preview.build_preview import preview_of
 from ebbtide.analysis.quotas import GLOBAL, quotas, without_quota
 from ebbtide.analysis.reading.pools import read_pools
 from tests.declarations import AKS, GKE, Declaration, only

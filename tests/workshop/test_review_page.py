@@ -8,8 +8,8 @@ from rich.console import Console
 
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.review.baseline import Baseline
-from ebbtide.analysis.review.build_report import review_of
-from ebbtide.analysis.review.render import render
+from ebbtide.analysis.review.build_review import review_of
+from ebbtide.analysis.review.render_review import render
 from tests.declarations import pool
 from tests.pages import output
 from tests.repository import ROOT, declaration

@@ -13,8 +13,8 @@ from ebbtide.analysis.reading.state import recording_of
 from ebbtide.analysis.recording.recording import Recording, urn_name
 from ebbtide.analysis.recording.values import SECRET_TEXT
 from ebbtide.analysis.review.baseline import Baseline
-from ebbtide.analysis.review.build_report import new_pools_beside, review_of
-from ebbtide.analysis.review.report import ChangeReport, DifferenceReport, FieldChangeReport
+from ebbtide.analysis.review.build_review import new_pools_beside, review_of
+from ebbtide.analysis.review.review_document import ChangeReport, DifferenceReport, FieldChangeReport
 from ebbtide.values.documents import DocumentPart
 from ebbtide.values.paths import is_within, value_at
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ebbtide.analysis.preview.report import (
+from ebbtide.analysis.preview.preview_document import (
     AmountReport,
     CostReport,
     NodesReport,

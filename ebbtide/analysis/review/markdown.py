@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ebbtide.analysis.markdown import Section, clipped, code_span, escaped, one_line, rendered, table_row
-from ebbtide.analysis.preview.report import CostReport, PoolReport, Preview
+from ebbtide.analysis.preview.preview_document import CostReport, PoolReport, Preview
 from ebbtide.analysis.preview.words import (
     accelerator_words,
     amount_words,
@@ -16,7 +16,7 @@ from ebbtide.analysis.preview.words import (
     queue_rows,
     type_words,
 )
-from ebbtide.analysis.review.report import (
+from ebbtide.analysis.review.review_document import (
     ChangeReport,
     FailedReview,
     FieldChangeReport,

@@ -11,7 +11,7 @@ from typing import Final
 from jinja2 import Environment
 
 from ebbtide.analysis.html import jinja_environment
-from ebbtide.analysis.preview.report import AmountReport, PoolReport
+from ebbtide.analysis.preview.preview_document import AmountReport, PoolReport
 from ebbtide.analysis.preview.words import (
     accelerator_words,
     amount_words,
@@ -26,7 +26,7 @@ from ebbtide.analysis.preview.words import (
     type_words,
 )
 from ebbtide.analysis.recording.recording import urn_name
-from ebbtide.analysis.review.report import FailedReview, FindingReport, Review
+from ebbtide.analysis.review.review_document import FailedReview, FindingReport, Review
 from ebbtide.analysis.review.summary import (
     ACTIONS,
     Entry,

@@ -8,8 +8,8 @@ from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import Any, Final
 
-from ebbtide.analysis.preview.report import PoolReport, Preview
-from ebbtide.analysis.review.report import (
+from ebbtide.analysis.preview.preview_document import PoolReport, Preview
+from ebbtide.analysis.review.review_document import (
     DifferenceReport,
     FindingReport,
     ReplayColumn,

@@ -6,15 +6,15 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from ebbtide.analysis.changes.inputs import recreates_nodes
-from ebbtide.analysis.preview.build_report import preview_of
-from ebbtide.analysis.preview.report import CostReport
+from ebbtide.analysis.preview.build_preview import preview_of
+from ebbtide.analysis.preview.preview_document import CostReport
 from ebbtide.analysis.preview.stack_files import StackFiles
 from ebbtide.analysis.preview.words import type_words
 from ebbtide.analysis.reading.pools import read_pools
 from ebbtide.analysis.recording.recording import Recording, urn_name
 from ebbtide.analysis.review.baseline import Baseline
-from ebbtide.analysis.review.build_report import new_pools_beside, review_of
-from ebbtide.analysis.review.report import DifferenceReport, Review
+from ebbtide.analysis.review.build_review import new_pools_beside, review_of
+from ebbtide.analysis.review.review_document import DifferenceReport, Review
 from ebbtide.analysis.review.summary import action_counts
 from ebbtide.clients.clouds.interfaces import StoredData
 from ebbtide.clients.kubernetes.objects import parts

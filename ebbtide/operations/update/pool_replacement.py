@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from ebbtide.analysis.recording.recording import Recording, Resource, urn_name
-from ebbtide.analysis.review.build_report import POOL_NAMES, new_pools_beside
+from ebbtide.analysis.review.build_review import POOL_NAMES, new_pools_beside
 from ebbtide.clients.kubernetes import Api, ApiError, Object
 from ebbtide.clients.kubernetes.objects import condition, part, parts, text
 from ebbtide.declaration.model.labels_and_taints import AGENT_POOL, NODE_POOL

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ebbtide.analysis.review.report import ReplaySummary
+from ebbtide.analysis.review.review_document import ReplaySummary
 from ebbtide.cli.review import replay_summary
 from first_in import a_cluster, a_model, a_request, first_in, replayed
 from kueue_replay import Replay, render

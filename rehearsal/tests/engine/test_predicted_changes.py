@@ -16,7 +16,7 @@ from ebbtide.analysis.reading.state import recording_of
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.baseline import Baseline
-from ebbtide.analysis.review.build_report import refusals
+from ebbtide.analysis.review.build_review import refusals
 from ebbtide.analysis.review.difference import compare
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.existing import seed_aks, seed_gke

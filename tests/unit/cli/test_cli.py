@@ -10,7 +10,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from ebbtide.analysis.preview.report import Preview
+from ebbtide.analysis.preview.preview_document import Preview
 from ebbtide.cli import app
 from ebbtide.placement import Profile
 from tests.commands import ebbtide, started

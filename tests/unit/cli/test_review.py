@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from ebbtide.analysis.markdown import LIMIT
 from ebbtide.analysis.review import markdown
-from ebbtide.analysis.review.report import AnyReview, FailedReview
+from ebbtide.analysis.review.review_document import AnyReview, FailedReview
 from ebbtide.cli.entry_point import app
 from ebbtide.declaration.catalog.amounts import HOURS_PER_MONTH
 from ebbtide.declaration.project.diagnostics import FaultReport

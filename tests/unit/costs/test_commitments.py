@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbtide.analysis.charges import Charge, charges, rates_of
-from ebbtide.analysis.preview.build_report import preview_of
+from ebbtide.analysis.preview.build_preview import preview_of
 from ebbtide.analysis.preview.words import cost_notes
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.declaration.catalog.amounts import Amount, total

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from ebbtide.analysis.preview.build_report import preview_of
+from ebbtide.analysis.preview.build_preview import preview_of
 from ebbtide.analysis.preview.stack_files import read_stack
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.difference import compare

@@ -13,7 +13,7 @@ from rich.console import Console
 from ebbtide.analysis.preview.stack_files import StackFiles
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.review.baseline import Baseline
-from ebbtide.analysis.review.report import ChangeReport, DifferenceReport, FieldChangeReport
+from ebbtide.analysis.review.review_document import ChangeReport, DifferenceReport, FieldChangeReport
 from ebbtide.clients.kubernetes import JSON, Api
 from ebbtide.operations import access
 from ebbtide.operations.engine.stack import Completed, Stack

@@ -8,8 +8,8 @@ from rich.console import Console
 
 from ebbtide.analysis.policy.check import RULES, policy_of, policy_schema
 from ebbtide.analysis.policy.settings import PolicyError
-from ebbtide.analysis.preview.build_report import preview_of
-from ebbtide.analysis.preview.render import render
+from ebbtide.analysis.preview.build_preview import preview_of
+from ebbtide.analysis.preview.render_preview import render
 from ebbtide.analysis.preview.stack_files import StackFileError, StackFiles, read_stack
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import Plain

@@ -8,9 +8,9 @@ import pytest
 from pulumi import Output, ResourceOptions
 from rich.console import Console
 
-from ebbtide.analysis.preview.build_report import preview_of
-from ebbtide.analysis.preview.render import render
-from ebbtide.analysis.preview.report import Preview
+from ebbtide.analysis.preview.build_preview import preview_of
+from ebbtide.analysis.preview.preview_document import Preview
+from ebbtide.analysis.preview.render_preview import render
 from ebbtide.analysis.recording.recording import Recording
 from tests.unit.recording.programs import Part, network, run
 

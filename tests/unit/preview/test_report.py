@@ -10,8 +10,8 @@ import pytest
 from pulumi import Output, ResourceOptions
 from pydantic import ValidationError
 
-from ebbtide.analysis.preview.build_report import preview_of
-from ebbtide.analysis.preview.report import VERSION, Preview, ResourceReport
+from ebbtide.analysis.preview.build_preview import preview_of
+from ebbtide.analysis.preview.preview_document import VERSION, Preview, ResourceReport
 from ebbtide.analysis.preview.words import queue_rows
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.values.documents import json_schema

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ebbtide.analysis.preview.report import (
+from ebbtide.analysis.preview.preview_document import (
     AcceleratorReport,
     AmountReport,
     ChargeReport,

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ebbtide.analysis.preview.build_report import preview_of
+from ebbtide.analysis.preview.build_preview import preview_of
 from ebbtide.analysis.preview.stack_files import StackFileError, read_stack
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.project.extends import ExtendsError, extended

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from ebbtide.analysis.preview.build_report import pool_report
-from ebbtide.analysis.preview.report import AmountReport, ChargeReport, PoolReport
+from ebbtide.analysis.preview.build_preview import pool_report
+from ebbtide.analysis.preview.preview_document import AmountReport, ChargeReport, PoolReport
 from ebbtide.analysis.reading.facts import RecordedPool
 
 _NOTHING = AmountReport(usd=0)

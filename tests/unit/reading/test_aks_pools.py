@@ -5,7 +5,7 @@ from typing import Any
 import pulumi_azure_native as azure
 import pytest
 
-from ebbtide.analysis.preview.report import (
+from ebbtide.analysis.preview.preview_document import (
     AcceleratorReport,
     DiskReport,
     NodesReport,

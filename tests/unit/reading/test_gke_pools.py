@@ -7,7 +7,7 @@ import pulumi
 import pulumi_gcp as gcp
 import pytest
 
-from ebbtide.analysis.preview.report import (
+from ebbtide.analysis.preview.preview_document import (
     AcceleratorReport,
     DiskReport,
     NodesReport,

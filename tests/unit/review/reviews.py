@@ -2,9 +2,9 @@
 
 from functools import cache
 
-from ebbtide.analysis.preview.build_report import preview_of
-from ebbtide.analysis.preview.report import AmountReport, PoolReport, Preview
-from ebbtide.analysis.review.report import (
+from ebbtide.analysis.preview.build_preview import preview_of
+from ebbtide.analysis.preview.preview_document import AmountReport, PoolReport, Preview
+from ebbtide.analysis.review.review_document import (
     ChangeReport,
     DifferenceReport,
     FieldChangeReport,

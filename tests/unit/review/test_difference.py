@@ -8,7 +8,7 @@ import pytest
 
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import UNKNOWN, Secret
-from ebbtide.analysis.review.build_report import refusals
+from ebbtide.analysis.review.build_review import refusals
 from ebbtide.analysis.review.difference import Change, compare
 
 BUCKET = "gcp:storage/bucket:Bucket"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ebbtide.analysis.markdown import LIMIT
 from ebbtide.analysis.review.markdown import render
-from ebbtide.analysis.review.report import Review
+from ebbtide.analysis.review.review_document import Review
 from tests.unit.review.reviews import dev, finding, hostile, large, review_of
 
 _ROW = re.compile(r"^\|.*\|$")

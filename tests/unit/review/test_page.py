@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from ebbtide.analysis.review.page import render
-from ebbtide.analysis.review.report import FieldChangeReport, Review
+from ebbtide.analysis.review.review_document import FieldChangeReport, Review
 from tests.html_pages import NAMESPACES, element_names, parsed, text_of
 from tests.repository import ROOT
 from tests.unit.review.reviews import dev, hostile, large, review_of
@@ -164,13 +164,13 @@ _CODE = """
 import io
 from pathlib import Path
 from rich.console import Console
-from ebbtide.analysis.preview import render as preview
-from ebbtide.analysis.preview.build_report import preview_of
+from ebbtide.analysis.preview import render_preview as preview
+from ebbtide.analysis.preview.build_preview import preview_of
 from ebbtide.analysis.preview.stack_files import record_stack
 from ebbtide.analysis.preview.stack_files import read_stack
-from ebbtide.analysis.review import markdown, page, render
+from ebbtide.analysis.review import markdown, page, render_review
 from ebbtide.analysis.review.baseline import Baseline
-from ebbtide.analysis.review.build_report import review_of
+from ebbtide.analysis.review.build_review import review_of
 
 pools = {"dev": "n2-standard-16", "dev-aks": "Standard_D16s_v5"}
 for stack in pools:
@@ -191,7 +191,7 @@ for stack in pools:
     document = review_of(after, before)
     print(document.model_dump_json(indent=1), markdown.render(document), page.render(document), sep="\\n")
     text = Console(file=io.StringIO(), width=100)
-    render.render(document, text)
+    render_review.render(document, text)
     shown = preview_of(after)
     preview.render(shown, text, tree=True, values=True)
     print(text.file.getvalue(), shown.model_dump_json(indent=1), sep="\\n")

@@ -4,8 +4,8 @@ import io
 
 from rich.console import Console
 
-from ebbtide.analysis.review import markdown, page, render
-from ebbtide.analysis.review.report import ReplayColumn, ReplaySummary, Review
+from ebbtide.analysis.review import markdown, page, render_review
+from ebbtide.analysis.review.review_document import ReplayColumn, ReplaySummary, Review
 from tests.unit.review.reviews import dev, review_of
 
 _VERDICT = "With 8 t4-spot nodes instead of 4: 52 % less waiting, 2 % more cost."
@@ -45,7 +45,7 @@ def _renderings(replay: ReplaySummary | None) -> list[str]:
     """Return a review as Markdown, a page and text, without line breaks and escapes."""
     review = review_of(dev()).model_copy(update={"replay": replay})
     output = io.StringIO()
-    render.render(review, Console(file=output, width=80))
+    render_review.render(review, Console(file=output, width=80))
     texts = (markdown.render(review).replace("&#36;", "$"), page.render(review), output.getvalue())
     return [" ".join(text.split()) for text in texts]
 

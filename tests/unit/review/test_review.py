@@ -11,8 +11,8 @@ from ebbtide.analysis.policy.check import policy_of
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.baseline import Baseline
-from ebbtide.analysis.review.build_report import review_of
-from ebbtide.analysis.review.report import Review
+from ebbtide.analysis.review.build_review import review_of
+from ebbtide.analysis.review.review_document import Review
 from ebbtide.declaration.catalog.prices import find_price
 from ebbtide.values.cloud_kind import CloudKind
 from tests.declarations import AKS, GKE, Declaration, changed, only, pool

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ebbtide.analysis.review.report import Review
+from ebbtide.analysis.review.review_document import Review
 from ebbtide.analysis.review.summary import changed_lines, quota_rows, shortened
 from tests.unit.review.reviews import dev, review_of
 

@@ -8,7 +8,7 @@ import pytest
 
 from components.aks import NodePool, NodePoolArgs
 from ebbtide.analysis.charges import Charge, charges, rates_of
-from ebbtide.analysis.preview.build_report import preview_of
+from ebbtide.analysis.preview.build_preview import preview_of
 from ebbtide.analysis.preview.words import capacity_limit, cost_notes
 from ebbtide.analysis.quotas import quotas
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
@@ -16,7 +16,7 @@ from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.baseline import Baseline
-from ebbtide.analysis.review.build_report import review_of
+from ebbtide.analysis.review.build_review import review_of
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.catalog.prices import machine_price
 from ebbtide.declaration.model.capacity import Reservation

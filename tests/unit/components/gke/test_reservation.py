@@ -9,14 +9,14 @@ import pytest
 
 from components.gke import NodePool, NodePoolArgs, node_pool
 from ebbtide.analysis.charges import charges, rates_of
-from ebbtide.analysis.preview.build_report import preview_of
+from ebbtide.analysis.preview.build_preview import preview_of
 from ebbtide.analysis.preview.words import cost_notes
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.review.baseline import Baseline
-from ebbtide.analysis.review.build_report import review_of
-from ebbtide.analysis.review.report import Review
+from ebbtide.analysis.review.build_review import review_of
+from ebbtide.analysis.review.review_document import Review
 from ebbtide.declaration.catalog.amounts import Amount, total
 from ebbtide.declaration.catalog.prices import machine_price
 from ebbtide.declaration.model.capacity import Reservation

@@ -10,9 +10,15 @@ from rich.table import Table
 from rich.text import Text
 
 from ebbtide.analysis.preview.fitted_table import Indented
-from ebbtide.analysis.preview.report import AmountReport, CostReport, FindingReport
+from ebbtide.analysis.preview.preview_document import AmountReport, CostReport, FindingReport
 from ebbtide.analysis.preview.words import amount_words, cost_notes, type_words
-from ebbtide.analysis.review.report import ChangeReport, DifferenceReport, FailedReview, ReplaySummary, Review
+from ebbtide.analysis.review.review_document import (
+    ChangeReport,
+    DifferenceReport,
+    FailedReview,
+    ReplaySummary,
+    Review,
+)
 from ebbtide.analysis.review.summary import (
     action_counts,
     quota_rows,

@@ -2,7 +2,7 @@
 
 from typing import Any, Final, Literal, Self, TypeAlias
 
-from ebbtide.analysis.preview.report import CloudQuotaReport, CostReport, FindingReport, Preview
+from ebbtide.analysis.preview.preview_document import CloudQuotaReport, CostReport, FindingReport, Preview
 from ebbtide.declaration.project.diagnostics import FaultReport
 from ebbtide.values.documents import DocumentPart
 

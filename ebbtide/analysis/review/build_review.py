@@ -8,8 +8,14 @@ from typing import Any, Final, Literal
 
 from ebbtide.analysis.changes.inputs import recreates_nodes
 from ebbtide.analysis.policy.settings import Policy
-from ebbtide.analysis.preview.build_report import preview_of
-from ebbtide.analysis.preview.report import FindingReport, PoolReport, Preview, QueueReport, QuotaReport
+from ebbtide.analysis.preview.build_preview import preview_of
+from ebbtide.analysis.preview.preview_document import (
+    FindingReport,
+    PoolReport,
+    Preview,
+    QueueReport,
+    QuotaReport,
+)
 from ebbtide.analysis.preview.words import type_words
 from ebbtide.analysis.reading.aks import CAPACITY_RESERVATION
 from ebbtide.analysis.reading.facts import Inputs
@@ -18,7 +24,7 @@ from ebbtide.analysis.recording.recording import Message, Recording, Resource
 from ebbtide.analysis.recording.values import masked
 from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.difference import Change, compare, deleted
-from ebbtide.analysis.review.report import (
+from ebbtide.analysis.review.review_document import (
     ChangeReport,
     DifferenceReport,
     FieldChangeReport,

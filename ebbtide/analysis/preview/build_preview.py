@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from ebbtide.analysis.charges import Charge, charges, gpu_hour
 from ebbtide.analysis.policy.check import Earlier, Finding, check
 from ebbtide.analysis.policy.settings import Level, Policy
-from ebbtide.analysis.preview.report import (
+from ebbtide.analysis.preview.preview_document import (
     AcceleratorReport,
     AmountReport,
     AssumptionReport,

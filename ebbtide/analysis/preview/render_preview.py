@@ -13,7 +13,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from ebbtide.analysis.preview.fitted_table import BELOW, GAP, FittedTable, Indented
-from ebbtide.analysis.preview.report import (
+from ebbtide.analysis.preview.preview_document import (
     ChargeReport,
     Counts,
     FindingReport,
