@@ -112,3 +112,25 @@ def test_an_interrupt_leaves_no_traceback() -> None:
     what was printed into a file is there although the process ends at once."""
     done = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "begun\n", "")
+
+
+_STARTING = """
+import sys
+class Interrupted:
+    def find_spec(self, name, path, target=None):
+        if name == "ebbtide.cli.status":
+            try:
+                raise KeyboardInterrupt
+            except KeyboardInterrupt as error:
+                {}
+sys.meta_path.insert(0, Interrupted())
+from ebbtide.cli import main
+"""
+
+
+@pytest.mark.parametrize("raised", ["raise", "raise RuntimeError('__set_name__') from error"])
+def test_an_interrupt_of_a_starting_command_leaves_no_traceback(raised: str) -> None:
+    """The modules of the command line are loaded before it can end an interrupt itself."""
+    program = _STARTING.format(raised)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
