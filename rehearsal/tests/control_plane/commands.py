@@ -9,12 +9,22 @@ from pathlib import Path
 
 import yaml
 
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import Profile
 from ebbtide.values.paths import Object
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.tools import download
-from tests.repository import ROOT
+from tests.repository import ROOT, declaration
+
+_DEV = {"gke": ("Pulumi.dev.yaml", "cpu-spot"), "aks": ("Pulumi.dev-aks.yaml", "cpuspot")}
+
+
+def dev(cloud: str = "gke", **declared: object) -> tuple[Cluster, str]:
+    """A development cluster with what else is declared, and the name of its pool of CPUs on spot nodes."""
+    stack, pool = _DEV[cloud]
+    return declare({**declaration(ROOT / stack), **declared}, default_name="dev"), pool
 
 
 def run(*command: str | Path, stdin: str = "") -> str:

@@ -8,6 +8,11 @@ import pytest
 import yaml
 from rich.console import Console
 
+from ebbtide.clients.kubernetes import Api
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.placement import Profile
+from ebbtide.placement.derive import profile
+from ebbtide.values.kueue_api import API_PATH
 from ebbtide_rehearsal.cloud.control_planes import ApiServerProxy
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
@@ -15,6 +20,9 @@ from ebbtide_rehearsal.control_plane.plan import NAMES, ControlPlaneTools
 from ebbtide_rehearsal.tools.find import Tools, ensure
 from ebbtide_rehearsal.tools.progress import narration
 from rehearsal.tests.control_plane.cluster import Object, wait
+from rehearsal.tests.control_plane.commands import Ebbtide, dev
+from rehearsal.tests.control_plane.kueue import create_queues, create_teams, started
+from rehearsal.tests.registry import registry
 
 
 @pytest.fixture(scope="session")
@@ -48,6 +56,19 @@ def control_plane(
         yield started
 
 
+@pytest.fixture(scope="module")
+def ebbtide(control_plane: ControlPlane) -> Ebbtide:
+    """The command line on the development stack's cluster, as its administrator."""
+    return Ebbtide(control_plane.plan.kubeconfig, profile(dev()[0]))
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a registry."""
+    with registry(tmp_path_factory.mktemp("registry")) as address:
+        yield address
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     """Return the store of a separate cloud."""
@@ -69,6 +90,40 @@ def cluster_autoscaler() -> Path:
     """The real cluster-autoscaler."""
     with narration(Console(stderr=True)) as say:
         return ensure(["cluster-autoscaler"], on_step=say).path("cluster-autoscaler")
+
+
+@pytest.fixture(scope="module")
+def kueue(
+    tools: ControlPlaneTools,
+    chart_tools: ControlPlaneTools,
+    declaration: Cluster,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ControlPlane]:
+    """A control plane with Kueue, and the teams and queues of a file's declaration."""
+    directory = tmp_path_factory.mktemp("kueue")
+    with started(directory, tools, chart_tools, declaration) as (control_plane, kubectl):
+        create_teams(kubectl, declaration)
+        create_queues(kubectl, declaration)
+        yield control_plane
+
+
+@pytest.fixture(scope="module")
+def cluster_profile(declaration: Cluster) -> Profile:
+    """The profile of a file's declaration."""
+    return profile(declaration)
+
+
+@pytest.fixture
+def kueue_api(kueue: ControlPlane, declaration: Cluster) -> Iterator[Api]:
+    """The API of a control plane with Kueue, without Jobs and Workloads."""
+    api = kueue.api
+    yield api
+    for team in declaration.teams:
+        jobs = f"/apis/batch/v1/namespaces/{team.name}/jobs"
+        for item in api.items(jobs):
+            path = f"{jobs}/{item['metadata']['name']}"
+            api.delete(path, propagationPolicy="Background", gracePeriodSeconds=0)
+    wait(lambda: api.items(f"{API_PATH}/workloads"), lambda items: not items)
 
 
 @pytest.fixture

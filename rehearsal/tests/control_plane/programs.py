@@ -10,8 +10,6 @@ from pulumi import automation
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.engine import forget_earlier_programs, workspace
 
-_SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - the engine's mark of a secret
-
 Program = Callable[[], None]
 
 
@@ -23,18 +21,9 @@ class Stack:
     def __init__(self, stack: automation.Stack) -> None:
         self._stack = stack
 
-    def preview(self, program: Program) -> dict[str, int]:
-        """`pulumi preview` of a program."""
-        summary = self._stack.preview(program=_alone(program)).change_summary
-        return _changes(summary)
-
     def up(self, program: Program) -> dict[str, int]:
         """`pulumi up` with a program."""
         return _changes(self._stack.up(program=_alone(program)).summary.resource_changes or {})
-
-    def refresh(self) -> dict[str, int]:
-        """`pulumi refresh`."""
-        return _changes(self._stack.refresh().summary.resource_changes or {})
 
     def destroy(self) -> list[str]:
         """`pulumi destroy`; names of what was deleted, in order."""
@@ -46,10 +35,6 @@ class Stack:
 
         self._stack.destroy(on_event=see)
         return deleted
-
-    def is_secret(self, resource: str, output: str) -> bool:
-        """Return whether an output of a resource is encrypted in the engine's state."""
-        return _SECRET in self.state()[resource]["outputs"][output].values()
 
     def state(self) -> dict[str, dict[str, Any]]:
         """The resources in the engine's state, by type and name."""

@@ -112,31 +112,6 @@ def work(kind: str, spec: Object, labels: Object | None = None, **metadata: Any)
             return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "work"}, "spec": body}
 
 
-def test_no_member_becomes_root_on_a_node(create: Create) -> None:
-    """A privileged Job's pod, and each of the node's namespaces and directories, are refused by name."""
-    host: Object = {"hostPID": True, "hostNetwork": True}
-    host["volumes"] = [{"name": "root", "hostPath": {"path": "/"}}]
-    answer = create(work("Pod", host))
-    assert answer.returncode != 0
-    for words in ('violates PodSecurity "baseline', "hostPID=true", "hostNetwork=true", "hostPath"):
-        assert words in answer.stderr
-    privileged = work("Pod", {})
-    privileged["spec"]["containers"][0]["securityContext"] = {"privileged": True}
-    assert "privileged" in create(privileged).stderr
-
-
-def test_a_job_like_it_starts_no_pod(create: Create, control_plane: ControlPlane) -> None:
-    """The Job controller is refused as well: the Job exists, and has no pod."""
-    api = control_plane.api
-    jobs = "/apis/batch/v1/namespaces/vision/jobs"
-    api.create(jobs, work("Job", {"hostPID": True}, None) | {"metadata": {"name": "root"}})
-    events = "/api/v1/namespaces/vision/events"
-    (event, *_) = wait(lambda: [item for item in api.items(events) if item["reason"] == "FailedCreate"], bool)
-    assert "violates PodSecurity" in event["message"]
-    assert api.get(f"{jobs}/root")["status"].get("active", 0) == 0
-    assert create(work("Job", {})).returncode == 0
-
-
 @pytest.mark.parametrize("kind", ["Pod", "Job", "Deployment", "StatefulSet"])
 def test_a_pool_with_a_queue_is_taken_through_it(create: Create, cluster: Cluster, kind: str) -> None:
     """Work that tolerates the pool's taints is refused without a queue, and goes on with one."""
@@ -146,36 +121,10 @@ def test_a_pool_with_a_queue_is_taken_through_it(create: Create, cluster: Cluste
     assert create(work(kind, _reaching(cluster, "t4"), QUEUED)).returncode == 0
 
 
-def test_a_request_for_gpus_needs_no_toleration(create: Create) -> None:
-    """Admission adds the GPU's toleration later: a request for GPUs counts as one."""
-    spec: Object = {"tolerations": [{"key": "cloud.google.com/gke-spot", "operator": "Exists"}]}
-    assert create(work("Job", spec)).returncode == 0
-    asking = work("Job", spec)
-    asking["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
-    assert "names no queue" in create(asking).stderr
-
-
-@pytest.mark.parametrize(
-    "toleration", [{"operator": "Exists"}, {"operator": "Exists", "effect": "NoSchedule"}]
-)
-def test_tolerating_everything_is_no_way_around(create: Create, toleration: Object) -> None:
-    """A toleration without a key matches every taint, of the queues' pools and of the system pool."""
-    message = create(work("Pod", {"tolerations": [toleration]})).stderr
-    assert "names no queue" in message or "taints of the system pool" in message
-
-
 def test_other_pools_need_no_queue(create: Create, cluster: Cluster) -> None:
     """An interactive pod runs on a pool that no queue leads to, and on untainted nodes."""
     assert create(work("Pod", _reaching(cluster, "cpu"))).returncode == 0
     assert create(work("Pod", {})).returncode == 0
-
-
-def test_neither_a_node_nor_an_owner_is_a_way_around(create: Create) -> None:
-    """A pod with a node's name passes every taint; one with an owner passes Kueue."""
-    assert "names a node" in create(work("Pod", {"nodeName": "t4-1"})).stderr
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "done", "uid": "1", "controller": True}
-    answer = create(work("Pod", {}, QUEUED, ownerReferences=[owner]))
-    assert "has an owner reference" in answer.stderr
 
 
 def test_pods_of_a_job_with_a_queue_start(
@@ -271,15 +220,3 @@ def test_declared_load_balancers_are_admitted(create: Create) -> None:
     assert create(service, namespace="speech").returncode == 0
     service["spec"] = {"externalIPs": ["203.0.113.1"], "ports": [{"port": 443}]}
     assert "CVE-2020-8554" in create(service, namespace="speech").stderr
-
-
-def test_the_policy_has_no_errors_of_type(control_plane: ControlPlane, create: Create) -> None:
-    """The API server's own check of the policy's expressions finds nothing."""
-    assert create
-    path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
-    for policy in control_plane.api.items(path):
-        status = wait(
-            lambda name=policy["metadata"]["name"]: control_plane.api.get(f"{path}/{name}").get("status", {}),
-            lambda status: "typeChecking" in status,
-        )
-        assert not status["typeChecking"].get("expressionWarnings")

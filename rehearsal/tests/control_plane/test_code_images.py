@@ -1,7 +1,6 @@
 """Images with the code of a folder, in the real distribution registry."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,13 +23,6 @@ from rehearsal.tests.registry import (
 pytestmark = pytest.mark.rehearsal
 
 _CODE = archive({"code/train.py": "print(1)"})
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a registry."""
-    with registry(tmp_path_factory.mktemp("registry")) as address:
-        yield address
 
 
 def _pushed(base: str, repository: str, layer: bytes = _CODE) -> tuple[CodeImage, list[tuple[int, int]]]:

@@ -1,6 +1,5 @@
 """The real API server and its controllers, with kwok's nodes and a fake storage driver."""
 
-from datetime import datetime, timedelta
 from http import HTTPStatus
 
 import pytest
@@ -124,34 +123,6 @@ def test_pods_that_run_as_processes(control_plane: ControlPlane) -> None:
         made = pod({}, container=container)
         made["metadata"] = {"name": "code", "labels": labels}
         assert RUNS not in annotations_of(control_plane.api, namespace_name, made)
-
-
-def test_a_job_takes_its_seconds(control_plane: ControlPlane) -> None:
-    """Work runs for as long as it says, and then succeeds."""
-    api = control_plane.api
-    node(api, "worked")
-    place = namespace(api, "worked")
-    ended, (worker,) = _run(control_plane, place, job("short", pod({RUNS_FOR: "2"})))
-    assert condition(ended, "Complete")
-    (container,) = worker["status"]["containerStatuses"]
-    assert worker["status"]["phase"] == "Succeeded"
-    assert container["state"]["terminated"]["exitCode"] == 0
-    state = container["state"]["terminated"]
-    began, finished = (datetime.fromisoformat(state[key]) for key in ("startedAt", "finishedAt"))
-    assert timedelta(seconds=2) <= finished - began <= timedelta(minutes=1)
-
-
-def test_a_job_fails_with_its_exit_code(control_plane: ControlPlane) -> None:
-    """A rule of the Job reads the exit code that the annotation asks for."""
-    api = control_plane.api
-    node(api, "failed")
-    place = namespace(api, "failed")
-    rule = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}
-    item = job("bad", pod({RUNS_FOR: "1", EXIT_CODE: "42"}), podFailurePolicy={"rules": [rule]})
-    ended, (worker,) = _run(control_plane, place, item)
-    assert condition(ended, "Failed")["reason"] == "PodFailurePolicy"
-    (container,) = worker["status"]["containerStatuses"]
-    assert container["state"]["terminated"]["exitCode"] == 42
 
 
 def test_work_that_restarts_in_place_runs_out_of_tries(control_plane: ControlPlane) -> None:

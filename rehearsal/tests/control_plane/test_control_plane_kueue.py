@@ -3,8 +3,6 @@
 import os
 import signal
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
 
 import pytest
 import yaml
@@ -13,15 +11,8 @@ from components.addons.kueue import NAMESPACE
 from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import declare
-from ebbtide.operations import sleep, work
-from ebbtide.operations.status import queue_statuses, take_queueing
-from ebbtide.operations.status_report import WaitingWork
-from ebbtide.operations.work import take_snapshot
-from ebbtide.placement.derive import profile
 from ebbtide.placement.queue_objects import QUEUES_LABEL, layers
 from ebbtide.placement.queueing import queueing
-from ebbtide.values import clock
-from ebbtide.work.jobs import job_over_nodes
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
@@ -76,35 +67,6 @@ def _provision(control_plane: ControlPlane, request: Object) -> None:
     control_plane.api.patch(f"{REQUESTS}/{request['metadata']['name']}/status", {"status": status})
 
 
-def test_a_held_queue_keeps_its_work(kueue: ControlPlane, declaration: Cluster) -> None:
-    """A new Job in a held queue waits with Kueue's reason, and gets quota once the queue is released."""
-    api = kueue.api
-    jobs, workloads = "/apis/batch/v1/namespaces/default/jobs", "/apis/kueue.x-k8s.io/v1beta2/workloads"
-    names = frozenset(
-        item["metadata"]["name"] for item in api.items("/apis/kueue.x-k8s.io/v1beta2/clusterqueues")
-    )
-    sleep.hold(api, names, drain=False)
-    try:
-        api.create(jobs, _work("asleep"))
-
-        def waiting() -> list[WaitingWork]:
-            queues = queue_statuses(take_queueing(api), take_snapshot(api), profile(declaration), clock.now())
-            assert all(queue.held for queue in queues)
-            return [item for queue in queues for item in queue.waiting if item.name == "asleep"]
-
-        (item,) = wait(waiting, lambda items: bool(items and items[0].reason))
-        assert (item.kind, item.namespace) == ("Job", "default")
-        assert item.reason == "the cluster's stack sleeps and holds queue dws-local-queue"
-        assert work.reserving(api, names) == 0
-    finally:
-        sleep.release(api, names)
-    wait(lambda: work.reserving(api, names), lambda count: count == 1)
-    api.delete(f"{jobs}/asleep", propagationPolicy="Background")
-    wait(
-        lambda: api.items(workloads), lambda items: not any("asleep" in i["metadata"]["name"] for i in items)
-    )
-
-
 def test_a_changed_flavor_keeps_what_it_admitted(kueue: ControlPlane, declaration: Cluster) -> None:
     """A flavor gets another label in place, and the Job that it admitted before is neither suspended nor
     started anew; a Job that comes after it selects by that label."""
@@ -145,30 +107,6 @@ def test_a_changed_flavor_keeps_what_it_admitted(kueue: ControlPlane, declaratio
     assert still["metadata"]["uid"] == admitted["metadata"]["uid"]
     for name in ("long", "selecting"):
         api.delete(f"{jobs}/{name}", propagationPolicy="Background")
-
-
-def test_a_job_over_several_nodes_is_one_workload(kueue: ControlPlane, declaration: Cluster) -> None:
-    """Kueue counts all of its pods at once: with quota for one of two, none starts."""
-    api, cluster = kueue.api, profile(declaration)
-    larger = replace(cluster, pools=tuple(replace(pool, max_nodes=2) for pool in cluster.pools))
-    fields: Any = {"name": "pair", "image": "busybox", "queue": "dws", "gpus": 1, "cpu": "1", "memory": "1Gi"}
-    made, service = job_over_nodes(larger, 2, **fields)
-    api.create("/api/v1/namespaces/default/services", service)
-    created = api.create("/apis/batch/v1/namespaces/default/jobs", made)
-    selector = f"kueue.x-k8s.io/job-uid={created['metadata']['uid']}"
-    path = "/apis/kueue.x-k8s.io/v1beta2/namespaces/default/workloads"
-    (workload,) = wait(
-        lambda: api.items(path, labelSelector=selector),
-        lambda workloads: len(workloads) == 1 and bool(workloads[0].get("status", {}).get("conditions")),
-    )
-    assert [item["count"] for item in workload["spec"]["podSets"]] == [2]
-    assert not condition(workload, "QuotaReserved")
-    assert (
-        api.items("/api/v1/namespaces/default/pods", labelSelector="batch.kubernetes.io/job-name=pair") == []
-    )
-    api.delete("/apis/batch/v1/namespaces/default/jobs/pair", propagationPolicy="Background")
-    api.delete("/api/v1/namespaces/default/services/pair")
-    wait(lambda: api.items(path, labelSelector=selector), lambda workloads: workloads == [])
 
 
 def test_a_crashed_process_is_restarted(kueue: ControlPlane) -> None:

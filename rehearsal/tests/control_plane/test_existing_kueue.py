@@ -2,9 +2,6 @@
 
 import copy
 import json
-import signal
-import subprocess
-import sys
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -243,76 +240,6 @@ def test_queues_with_work_are_adopted(shared: Shared) -> None:
     _apply(shared, [_named(owners[-1], name) for name in ("next", "last")])
     after = wait(lambda: _kept(shared)["admitted"] - before["workloads"], bool)
     assert len(after) == 1
-
-
-_KILLED = """
-import os, runpy, signal, sys
-
-left = int(sys.argv.pop(1))
-
-def kill(event, args):
-    global left
-    text = str(args[1]) if len(args) > 1 else ""
-    is_run = event == "subprocess.Popen" and ("'config', 'set'" in text or "'stack', 'import'" in text)
-    if is_run or (event == "http.client.send" and text.startswith("b'PATCH ")):
-        left -= 1
-        if left < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-sys.addaudithook(kill)
-runpy.run_module("ebbtide", run_name="__main__", alter_sys=True)
-"""
-"""A program that runs a command and kills it before one of its writes."""
-
-
-def _undo_killed_at(shared: Shared, number: int) -> bool:
-    """Kill an undo before one of its writes; return false if it has ended before."""
-    terminal = shared.site.terminal
-    done = subprocess.run(
-        [sys.executable, "-c", _KILLED, str(number), "adopt", "dev", "--undo", "--yes"],
-        cwd=terminal.root,
-        env=terminal.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode in (0, -signal.SIGKILL), done.stdout + done.stderr
-    return done.returncode != 0
-
-
-def test_an_undo_of_queues_may_be_killed_before_every_write(shared: Shared) -> None:
-    """The next import and update give the objects the stack's fields again, and the next undo those of their
-    owner; the pod runs all the time."""
-    _, before, objects = _adopted(shared)
-    theirs = [item["spec"] for item in objects]
-    assert shared.up()[0] == 0
-    ours = _specs(shared)
-    assert ours != theirs
-    number = 0
-    while _undo_killed_at(shared, number):
-        _take_over(shared)
-        assert (_specs(shared), _in_state(shared)) == (ours, len(objects)), number
-        assert _undo_killed_at(shared, number)
-        status, out = shared.site.run("adopt", "--undo")
-        assert (status, _specs(shared), _in_state(shared)) == (0, theirs, 0), out
-        _take_over(shared)
-        assert _stays(shared, before)
-        number += 1
-    assert number >= len(["the state", "an object", "the record"])
-    assert (_specs(shared), _in_state(shared)) == (theirs, 0)
-
-
-def _take_over(shared: Shared) -> None:
-    for words in (("adopt", "--into-state"), ("up",)):
-        status, out = shared.site.run(*words)
-        assert status == 0, out
-
-
-def _in_state(shared: Shared) -> int:
-    """Return the number of the owner's objects that the state has."""
-    own = ("theirs", "theirs/theirs")
-    return sum(":kueue" in item["type"] and item.get("id") in own for item in shared.site.state())
 
 
 _KINDS = ("resourceflavors", "clusterqueues", "localqueues")

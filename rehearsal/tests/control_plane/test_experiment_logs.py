@@ -6,8 +6,6 @@ import pytest
 from rich.console import Console
 
 from ebbtide.clients.kubernetes import Api, ApiError
-from ebbtide.declaration.model.declare import declare
-from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.installed import install_definitions
 from ebbtide_rehearsal.control_plane.stages import RUNS
@@ -16,7 +14,6 @@ from ebbtide_rehearsal.tools.progress import narration
 from rehearsal.tests.control_plane.cluster import Object, namespace, wait
 from rehearsal.tests.control_plane.commands import Ebbtide
 from rehearsal.tests.control_plane.node_pools import running, work, work_pool
-from tests.repository import ROOT, declaration
 
 pytestmark = pytest.mark.rehearsal
 
@@ -43,7 +40,7 @@ def _served(api: Api) -> bool:
         return False
 
 
-def test_logs_of_trials(control_plane: ControlPlane, tmp_path: Path) -> None:
+def test_logs_of_trials(control_plane: ControlPlane, ebbtide: Ebbtide, tmp_path: Path) -> None:
     """Lines begin with the trial's name; pods of the suggestion service are not among them; following ends
     with the experiment."""
     with narration(Console(stderr=True)) as say:
@@ -54,7 +51,6 @@ def test_logs_of_trials(control_plane: ControlPlane, tmp_path: Path) -> None:
     wait(lambda: _served(api), bool)
     body: Object = {"apiVersion": "kubeflow.org/v1beta1", "kind": "Experiment", "metadata": {"name": "tune"}}
     api.create(_EXPERIMENTS, {**body, "spec": {"maxTrialCount": 2}})
-    ebbtide = Ebbtide(control_plane.plan.kubeconfig, profile(declare(declaration(ROOT / "Pulumi.dev.yaml"))))
     with running(control_plane, tmp_path, work_pool("cpu", minimum=1)):
         followed = ebbtide.start("logs", "tune", "-n", _PLACE, "--follow")
         for number in (1, 2):

@@ -5,9 +5,7 @@ Afterwards no pod waits for what does not exist, and `ebbtide cancel` removes wh
 
 import os
 import pty
-import random
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from ebbtide.clients.kubernetes.objects import part, parts, text
-from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
 from ebbtide.work.errors import ClusterError
 from ebbtide.work.runs.existing import cancel
@@ -24,9 +21,8 @@ from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import namespace, wait
-from rehearsal.tests.control_plane.commands import Ebbtide
+from rehearsal.tests.control_plane.commands import Ebbtide, dev
 from rehearsal.tests.control_plane.fault_proxy import ONCE, Fault, FaultProxy
-from tests.repository import ROOT, declaration
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(7200)]
 
@@ -34,7 +30,6 @@ _PLACE = "faulty"
 _ON = ("-n", _PLACE, "--image", "python", "--pool", "cpu-spot", "--run-as-user", "1000")
 _JOBS = f"/apis/batch/v1/namespaces/{_PLACE}/jobs"
 _CORE = f"/api/v1/namespaces/{_PLACE}"
-_READER_ENDS = 600  # seconds
 _EXISTING = frozenset({"replacement", "rerun", "cancel"})
 """Commands on an existing Job of two nodes."""
 
@@ -43,9 +38,8 @@ class _User:
     """A user whose commands go through the proxy."""
 
     def __init__(self, plane: ControlPlane, proxy: FaultProxy, tools: ControlPlaneTools, files: Path) -> None:
-        declared = profile(declare(declaration(ROOT / "Pulumi.dev.yaml"), default_name="dev"))
         path = f"{tools.path('kubectl').parent}:{os.environ['PATH']}"
-        self._ebbtide = Ebbtide(proxy.kubeconfig(files / "kubeconfig"), declared, {"PATH": path})
+        self._ebbtide = Ebbtide(proxy.kubeconfig(files / "kubeconfig"), profile(dev()[0]), {"PATH": path})
         self.api, self.proxy = plane.api, proxy
         self.keyboard, self.terminal = pty.openpty()
         folder = files / "my_model"
@@ -192,39 +186,3 @@ def test_every_fault_at_every_request(user: _User, case: str, fault: Fault) -> N
     """Each request of each command that creates or deletes work meets every fault."""
     for at in range(user.requests(case)):
         _check(user, case, fault, at)
-
-
-@pytest.mark.parametrize(
-    ("case", "kills"),
-    [
-        ("run", 5),
-        *(pytest.param(case, 100, marks=pytest.mark.long) for case in ("run", "notebook", "reader")),
-    ],
-)
-def test_kills_at_random_moments(user: _User, case: str, kills: int, request: pytest.FixtureRequest) -> None:
-    """SIGKILL of a command leaves no pod that waits in vain, nothing that `ebbtide cancel` keeps, and of
-    `ebbtide cp` no Job without an end."""
-    moments = random.Random(kills)  # noqa: S311 - for a test
-    user.prepare(case)
-    begun = time.monotonic()
-    status, output = user.run(case)
-    assert status == 0, output
-    length = time.monotonic() - begun
-    ends = {"nothing": 0, "code alone": 0, "a Job": 0}
-    for _ in range(kills):
-        user.prepare(case)
-        started = user.start(case)
-        with suppress(subprocess.TimeoutExpired):
-            started.wait(length * moments.uniform(0.7, 1.05))
-        started.kill()
-        started.communicate()
-        assert user.waits_in_vain() == []
-        left = user.left()
-        jobs = user.api.items(_JOBS)
-        if case == "reader":
-            assert all(job["spec"]["activeDeadlineSeconds"] <= _READER_ENDS for job in jobs)
-        ends["a Job" if jobs else "code alone" if left else "nothing"] += 1
-        user.remove_remains()
-    request.node.user_properties.append(
-        (f"{kills} kills of {case}", ", ".join(f"{n} {end}" for end, n in ends.items()))
-    )

@@ -6,18 +6,15 @@ from typing import Any
 
 import pytest
 
-from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
-from ebbtide_rehearsal.control_plane.stages import EXIT_CODE, RUNS_FOR
+from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
 from rehearsal.tests.control_plane.cluster import Object, declared_node, gone, job, namespace, pod, wait
-from rehearsal.tests.control_plane.commands import Ebbtide
-from tests.repository import ROOT, declaration
+from rehearsal.tests.control_plane.commands import Ebbtide, dev
 
 pytestmark = pytest.mark.rehearsal
 
-_DEV = declare(declaration(ROOT / "Pulumi.dev.yaml"))
-_POOL = "cpu-spot"
+_DEV, _POOL = dev()
 
 
 @pytest.fixture(scope="module")
@@ -97,44 +94,6 @@ def test_the_list(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
     assert "quick  completed" in text
     everywhere = _output(ebbtide.start("jobs", "--all-namespaces"))
     assert f"{place}/train" in everywhere
-
-
-def test_attempts_and_preemptions(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
-    """A deleted pod that was preempted counts, and is not a failure; failures count as attempts."""
-    api, place = control_plane.api, namespace(control_plane.api, "attempts")
-    _create(control_plane, ebbtide, place, "job", "train", "--pool", _POOL, "--cpu", "1", **{RUNS_FOR: "600"})
-    _until(ebbtide, place, "train", "running")
-    pods = f"/api/v1/namespaces/{place}/pods"
-    (first,) = api.items(pods)
-    lost = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
-    path = f"{pods}/{first['metadata']['name']}"
-    api.patch(f"{path}/status", {"status": {"phase": "Failed", "conditions": [lost]}})
-    wait(lambda: len(api.items(pods)), lambda count: count == 2)
-    api.delete(path, gracePeriodSeconds=0)
-    gone(api, path)
-    row = wait(lambda: _listed(ebbtide, place)["train"], lambda item: item["phase"] == "running")
-    assert (row["attempts"], row["preemptions"], row["cost"]["complete"]) == (2, 1, False)
-    fails = {RUNS_FOR: "1", EXIT_CODE: "3"}
-    _create(control_plane, ebbtide, place, "job", "broken", "--pool", _POOL, "--retries", "1", **fails)
-    ended = _until(ebbtide, place, "broken", "failed")
-    assert (ended["attempts"], ended["preemptions"]) == (2, 0)
-
-
-def test_a_job_of_many_pods(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
-    """The events of more than ten pods, which the API combines, lose none and hide none that is lost."""
-    api, place = control_plane.api, namespace(control_plane.api, "many")
-    template = pod({RUNS_FOR: "600"}, container={"resources": {"requests": {"cpu": "10m"}}})
-    api.create(
-        f"/apis/batch/v1/namespaces/{place}/jobs", job("train", template, parallelism=12, completions=12)
-    )
-    events = f"/api/v1/namespaces/{place}/events"
-    created = wait(
-        lambda: api.items(events, fieldSelector="reason=SuccessfulCreate"),
-        lambda found: sum(event["count"] for event in found) == 12,
-    )
-    assert any(event["message"].startswith("(combined from similar events)") for event in created)
-    row = _listed(ebbtide, place)["train"]
-    assert (row["attempts"], row["preemptions"]) == (1, 0)
 
 
 def test_a_cancelled_job(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:

@@ -52,39 +52,11 @@ def _program(kubeconfig: str, *objects: Object, patch: bool = False, **options: 
     return program
 
 
-def _config(**data: str) -> Object:
-    return obj("v1", "ConfigMap", "config", NAMESPACE, data=data)
-
-
 def _deployment(image: str, **more: Any) -> Object:
     pod = {"containers": [{"name": "main", "image": image}], **more}
     template = {"metadata": {"labels": {"app": "web"}}, "spec": pod}
     spec = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template}
     return obj("apps/v1", "Deployment", "web", NAMESPACE, spec=spec)
-
-
-def test_objects_are_made_changed_replaced_and_removed(
-    stack: Stack, kubeconfig: str, control_plane: ControlPlane
-) -> None:
-    """A second run and a refresh change nothing; objects that leave the program are deleted."""
-    secret = obj("v1", "Secret", "secret", NAMESPACE, stringData={"word": "hidden"})
-    quota = obj("v1", "ResourceQuota", "quota", NAMESPACE, spec={"hard": {"cpu": "1000m", "pods": "9"}})
-    account = obj("v1", "ServiceAccount", "sa", NAMESPACE, metadata={"labels": {"a": "b", "c": "d"}})
-    program = _program(kubeconfig, secret, quota, account, _config(a="1"))
-    assert stack.preview(program) == {"create": 7}
-    assert stack.up(program) == {"create": 7}
-    assert (stack.up(program), stack.refresh(), stack.up(program)) == ({}, {}, {})
-    assert stack.state()["kubernetes:core/v1:Secret secret"]["id"] == "team/secret"
-    assert stack.is_secret("kubernetes:core/v1:Secret secret", "data")
-
-    other = {**account, "metadata": {**account["metadata"], "labels": {"a": "x"}}}
-    assert stack.up(_program(kubeconfig, secret, quota, other, _config(a="2"))) == {"update": 1, "replace": 1}
-    labels = control_plane.api.get(f"{TEAM}/serviceaccounts/sa")["metadata"]["labels"]
-    assert labels == {"a": "x"}
-    assert control_plane.api.get(f"{TEAM}/configmaps/config")["data"] == {"a": "2"}
-    assert stack.up(_program(kubeconfig)) == {"delete": 4}
-    stack.destroy()
-    assert control_plane.api.find(TEAM) is None
 
 
 def test_an_unknown_field_of_a_built_in_kind_is_named(control_plane: ControlPlane) -> None:

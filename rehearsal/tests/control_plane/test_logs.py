@@ -4,22 +4,13 @@ import subprocess
 
 import pytest
 
-from ebbtide.declaration.model.declare import declare
-from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from rehearsal.tests.control_plane.cluster import namespace, wait
 from rehearsal.tests.control_plane.commands import Ebbtide
-from tests.repository import ROOT, declaration
 
 pytestmark = pytest.mark.rehearsal
 
 _LINK = "https://console.cloud.google.com/logs/query;query="
-
-
-@pytest.fixture(scope="module")
-def ebbtide(control_plane: ControlPlane) -> Ebbtide:
-    """The command line, as the cluster's administrator."""
-    return Ebbtide(control_plane.plan.kubeconfig, profile(declare(declaration(ROOT / "Pulumi.dev.yaml"))))
 
 
 def _end(started: subprocess.Popen[str]) -> tuple[int, str, str]:

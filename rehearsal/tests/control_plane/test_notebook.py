@@ -11,18 +11,16 @@ from typing import Any
 import aiohttp
 import pytest
 
-from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
+from rehearsal.tests.control_plane.commands import dev
 from rehearsal.tests.control_plane.node_pools import declared_pool, running
 from rehearsal.tests.control_plane.process_pods import Terminal, process_namespace
-from tests.repository import ROOT, declaration
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long]  # installs JupyterLab from PyPI
 
-_DEV = declare(declaration(ROOT / "Pulumi.dev.yaml"))
-_POOL = "cpu-spot"
+_DEV, _POOL = dev()
 
 
 def test_a_notebook(control_plane: ControlPlane, tools: ControlPlaneTools, tmp_path: Path) -> None:

@@ -3,9 +3,8 @@
 To the API server, a killed command is one whose later requests are not sent: it is run again.
 """
 
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -21,17 +20,11 @@ from ebbtide.operations.update import pool_replacement
 from ebbtide.operations.update.pool_replacement import DrainedPool
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.kueue_api import ASLEEP
-from ebbtide_rehearsal.cloud.ids import NODE_POOL
-from ebbtide_rehearsal.cloud.pools import all_pools, register
-from ebbtide_rehearsal.cloud.rest.access import rest_access
-from ebbtide_rehearsal.cloud.store import Resource, Store
+from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from rehearsal.tests.control_plane.cluster import Object, namespace, node
-from rehearsal.tests.control_plane.fault_proxy import ONCE, Fault, FaultProxy, with_faults
+from rehearsal.tests.control_plane.fault_proxy import Fault, FaultProxy
 from rehearsal.tests.control_plane.kueue import define
-from rehearsal.tests.control_plane.node_pools import CLUSTER, work_pool
-from rehearsal.tests.engine.projects import Project, lifetime, project_in
-from tests.unit.operations.objects import PROFILE
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(7200)]
 
@@ -203,89 +196,3 @@ def test_an_object_of_the_same_name(control_plane: ControlPlane) -> None:
     assert len(api.items(f"{_CORE}/services")) == len(listed) == 2
     _clean_up(api)
     assert api.items(f"{_CORE}/services") == []
-
-
-def _holding(project: Project, proxy: FaultProxy, file: Path, *resources: Object) -> Callable[[], object]:
-    """Return a function that lets the stack `dev` hold resources of a cluster whose API server is the proxy,
-    and nothing else."""
-    outputs = {"kubeconfig": proxy.kubeconfig(file).read_text(), "placementProfile": PROFILE.output()}
-    stack = {"type": "pulumi:pulumi:Stack", "name": "tried-dev", "outputs": outputs}
-    project.holds("dev", stack, *resources)
-    held = {path: path.with_name(f"{path.name}-held") for path in (project.root, project.state)}
-
-    def copied(copies: Mapping[Path, Path]) -> None:
-        for source, target in copies.items():
-            shutil.rmtree(target, ignore_errors=True)
-            shutil.copytree(source, target)
-
-    copied(held)
-    return lambda: copied({copy: path for path, copy in held.items()})
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("shift", range(len(ONCE)))
-@pytest.mark.parametrize("command", ["destroy", "reap"])
-def test_a_destroy_with_a_fault(
-    control_plane: ControlPlane, proxy: FaultProxy, tmp_path: Path, command: str, shift: int
-) -> None:
-    """Each request of `ebbtide destroy` and `ebbtide reap` meets a fault: the stack is destroyed, and users'
-    load balancers with it."""
-    api, project = control_plane.api, project_in(tmp_path)
-    cluster = {"type": "gcp:container/cluster:Cluster", "name": "train"}
-
-    hold = _holding(project, proxy, tmp_path / "kubeconfig", cluster, *lifetime(-1))
-
-    def begin() -> None:
-        _with_load_balancers(api, finalizers=[])
-        hold()
-
-    def is_done() -> bool:
-        return not api.items(f"{_CORE}/services")
-
-    with_faults(lambda: project.start(command, "dev", "--yes"), proxy, begin, is_done, shift)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("shift", range(len(ONCE)))
-@pytest.mark.parametrize("command", ["sleep", "wake"])
-def test_a_sleep_with_a_fault(
-    control_plane: ControlPlane, proxy: FaultProxy, tmp_path: Path, command: str, shift: int
-) -> None:
-    """Each request of `ebbtide sleep` and `ebbtide wake` to the API server meets a fault: the queue is held
-    or released, and the node pool is stopped or runs."""
-    api, store, asleep = control_plane.api, Store(tmp_path / "cloud.sqlite"), command == "sleep"
-    nodes, pool = f"{CLUSTER}/nodePools/work", work_pool("work", autoscaled=False)
-    running = {"initial": 1, "minimum": 1, "maximum": 1}
-    stopped = dict.fromkeys(running, 0)
-    before: tuple[dict[str, str], str] = ({}, "None")
-    after: tuple[dict[str, str], str] = ({ASLEEP: "None"}, "HoldAndDrain")
-    if not asleep:
-        running, stopped, before, after = stopped, running, after, before
-    resources: tuple[Object, ...] = (
-        {"type": "gcp:container/cluster:Cluster", "name": "train", "custom": True, "id": CLUSTER},
-        {"type": NODE_POOL, "name": "work", "custom": True, "id": nodes, "inputs": {"nodeCount": 1}},
-        {
-            "type": "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue",
-            "name": "cpu",
-            "custom": True,
-            "id": "cpu",
-            "outputs": {"metadata": {"name": "cpu"}},
-        },
-    )
-    words = (command, "dev", *(["--now"] if asleep else []))
-    with rest_access(tmp_path, store, tmp_path / "trusted.pem") as access:
-        made = project_in(tmp_path)
-        project = replace(made, environment=made.environment | dict(access.environment))
-        _holding(project, proxy, tmp_path / "kubeconfig", *resources)
-
-        def begin() -> None:
-            _with_queue(api, *before)
-            for identity, kind in ((CLUSTER, "gcp:container/cluster:Cluster"), (nodes, NODE_POOL)):
-                store.put(Resource("gcp", identity, kind))
-            register(store, pool.having(**running))
-
-        def is_done() -> bool:
-            (now,) = all_pools(store)
-            return _queue(api) == (after[0].get(ASLEEP), after[1]) and now.initial == stopped["initial"]
-
-        with_faults(lambda: project.start(*words), proxy, begin, is_done, shift)

@@ -7,20 +7,17 @@ import pytest
 
 from ebbtide.autoscaler.nodes import Autoscaling, NodePool
 from ebbtide.declaration.model.cluster import Cluster
-from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.cloud.pools import put_settings
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
-from rehearsal.tests.control_plane.commands import Ebbtide
+from rehearsal.tests.control_plane.commands import Ebbtide, dev
 from rehearsal.tests.control_plane.node_pools import CLUSTER, declared_pool, running
 from rehearsal.tests.control_plane.process_pods import process_namespace, team_volume
 from tests.buckets import emulator
-from tests.repository import ROOT, declaration
 
 pytestmark = pytest.mark.rehearsal
 
-_STACKS = {"gke": ("Pulumi.dev.yaml", "cpu-spot"), "aks": ("Pulumi.dev-aks.yaml", "cpuspot")}
 _PROGRAM = """
 import os, pathlib, sys, time
 folder = pathlib.Path(os.environ["EBBTIDE_OUTPUTS"])
@@ -39,9 +36,8 @@ def _ended(user: Ebbtide, *words: str) -> str:
 
 def _declared(cloud: str, place: str) -> tuple[Cluster, NodePool]:
     """Return a cluster whose team has a volume, and a pool of it without nodes."""
-    stack, name = _STACKS[cloud]
     team = {"name": "vision", "namespace": {"name": place}, "requireQueue": False, "volume": {}}
-    cluster = declare({**declaration(ROOT / stack), "teams": [team]}, default_name="dev")
+    cluster, name = dev(cloud, teams=[team])
     return cluster, declared_pool(cluster, name)
 
 
@@ -55,7 +51,6 @@ def test_outputs(
 ) -> None:
     """Outputs are copied from a running pod and after the Job is deleted, and a rerun has its own."""
     monkeypatch.setenv("PATH", f"{tools.path('kubectl').parent}:{os.environ['PATH']}")
-    name = _STACKS[cloud][1]
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     place = process_namespace(control_plane.api, f"outputs-{cloud}", **labels)
     team_volume(control_plane.api, place)
@@ -65,7 +60,7 @@ def test_outputs(
     folder.mkdir()
     (folder / "train.py").write_text(_PROGRAM)
     at = ("-n", place)
-    where = (*at, "--pool", name, "--image", "python", "--run-as-user", "1000")
+    where = (*at, "--pool", pool.name, "--image", "python", "--run-as-user", "1000")
     how = (*where, "--code", str(folder), "--outputs", "/outputs")
     assert user.refused("cp", "other:model.txt", *at) == (
         f"No pod of other runs in namespace {place}, and a Job has to read its outputs: name a pool (--pool) "
@@ -127,7 +122,7 @@ def test_code_in_the_bucket(control_plane: ControlPlane, tmp_path: Path) -> None
     ):
         put_settings(nodes.store, CLUSTER, Autoscaling(idle_seconds=360_000))  # the logs go with the node
         user = Ebbtide(control_plane.plan.kubeconfig, made, environment)
-        where = ("-n", place, "--pool", _STACKS["gke"][1], "--image", "python", "--code", str(folder))
+        where = ("-n", place, "--pool", pool.name, "--image", "python", "--code", str(folder))
         first = _ended(user, "run", "first", *where, "--", "python", "train.py", "once")
         (archive,) = (line for line in first.splitlines() if line.startswith("ebbtide: Archive: "))
         assert archive.startswith(f"ebbtide: Archive: {bucket}/code/")

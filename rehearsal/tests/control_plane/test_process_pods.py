@@ -20,20 +20,13 @@ from ebbtide_rehearsal.control_plane.stages import RUNS
 from rehearsal.tests.control_plane.cluster import Object, gone, namespace, wait
 from rehearsal.tests.control_plane.commands import run
 from rehearsal.tests.control_plane.node_pools import Running, running, work, work_pool
-from rehearsal.tests.registry import anonymous, put_image, registry
+from rehearsal.tests.registry import anonymous, put_image
 
 pytestmark = pytest.mark.rehearsal
 
 _PLACE = "processes"
 _PODS = f"/api/v1/namespaces/{_PLACE}/pods"
 _COUNTS = "import time\nfor number in range(20): print('line', number); time.sleep(0.5)"
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a registry."""
-    with registry(tmp_path_factory.mktemp("registry")) as address:
-        yield address
 
 
 @pytest.fixture(scope="module")

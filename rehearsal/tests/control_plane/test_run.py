@@ -9,18 +9,13 @@ from typing import Any
 
 import pytest
 
-from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
 from ebbtide.text import command_line
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from rehearsal.tests.control_plane.cluster import Object, namespace, wait
-from rehearsal.tests.control_plane.commands import Ebbtide, shell_status
-from tests.repository import ROOT, declaration
+from rehearsal.tests.control_plane.commands import Ebbtide, dev, shell_status
 
 pytestmark = pytest.mark.rehearsal
-
-_STACKS = {"gke": "Pulumi.dev.yaml", "aks": "Pulumi.dev-aks.yaml"}
-_POOLS = {"gke": "cpu-spot", "aks": "cpuspot"}
 
 
 @pytest.fixture(scope="module", params=["gke", pytest.param("aks", marks=pytest.mark.long)])
@@ -32,8 +27,7 @@ def cloud(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def ebbtide(control_plane: ControlPlane, cloud: str) -> Ebbtide:
     """Return the command with the administrator's kubeconfig."""
-    made = profile(declare(declaration(ROOT / _STACKS[cloud]), default_name="dev"))
-    return Ebbtide(control_plane.plan.kubeconfig, made)
+    return Ebbtide(control_plane.plan.kubeconfig, profile(dev(cloud)[0]))
 
 
 @pytest.fixture
@@ -42,7 +36,7 @@ def call(cloud: str, tmp_path: Path) -> tuple[str, ...]:
     folder = tmp_path / "my_model"
     folder.mkdir()
     (folder / "train.py").write_text("print('trained')")
-    return ("--code", str(folder), "--image", "python", "--pool", _POOLS[cloud], "--run-as-user", "1000")
+    return ("--code", str(folder), "--image", "python", "--pool", dev(cloud)[1], "--run-as-user", "1000")
 
 
 def _only(control_plane: ControlPlane, place: str, kind: str) -> Object:
@@ -155,20 +149,5 @@ def test_a_run_that_the_cluster_refuses(
     _interrupt(ebbtide.start(*words, "--replace", "--", "python", "train.py"))
     unknown = ebbtide.refused("run", *call, "-n", "nowhere", "--", "python", "train.py")
     assert unknown == "There is no namespace nowhere on the cluster: name another with --namespace."
-
-
-def test_a_sweep_with_code(
-    control_plane: ControlPlane, ebbtide: Ebbtide, call: tuple[str, ...], cloud: str
-) -> None:
-    """Every index has the code; options of the code need a folder."""
-    api, place = control_plane.api, namespace(control_plane.api, f"swept-{cloud}")
-    words = ("sweep", "grid", "--set", "lr=0.1,0.2", *call, "-n", place, "--", "python", "train.py")
-    started = ebbtide.start(*words)
-    wait(lambda: api.items(f"/api/v1/namespaces/{place}/pods"), lambda pods: len(pods) == 2)
-    config_map = _only(control_plane, place, "configmaps")
-    job = api.get(f"/apis/batch/v1/namespaces/{place}/jobs/grid")
-    assert config_map["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
-    assert job["spec"]["completionMode"] == "Indexed"
-    _interrupt(started)
-    without = (*words[:4], *call[2:], "--replace", "--", "python", "train.py")
-    assert ebbtide.refused(*without) == "--replace needs the folder of the code: --code DIR."
+    sweep = ("sweep", "grid", "--set", "lr=0.1,0.2", *call[2:], "--replace", "--", "python", "train.py")
+    assert ebbtide.refused(*sweep) == "--replace needs the folder of the code: --code DIR."

@@ -2,20 +2,17 @@
 
 import signal
 import socket
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import TeamProfile
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
-from rehearsal.tests.control_plane.cluster import Object, namespace, wait
-from rehearsal.tests.control_plane.commands import Ebbtide
-from rehearsal.tests.registry import put_image, read_image, registry
-from tests.repository import ROOT, declaration
+from rehearsal.tests.control_plane.cluster import Object, namespace
+from rehearsal.tests.control_plane.commands import Ebbtide, dev
+from rehearsal.tests.registry import put_image, read_image
 
 pytestmark = pytest.mark.rehearsal
 
@@ -23,19 +20,11 @@ _TEAM = "vision-images"
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a registry."""
-    with registry(tmp_path_factory.mktemp("registry")) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
 def ebbtide(control_plane: ControlPlane, address: str) -> Ebbtide:
     """Return the command with the administrator's kubeconfig, and the team's registry in the profile."""
-    made = profile(declare(declaration(ROOT / "Pulumi.dev.yaml"), default_name="dev"))
     team = TeamProfile("vision", _TEAM, registry=f"{address}/acme-ml/dev-vision")
     namespace(control_plane.api, _TEAM)
-    return Ebbtide(control_plane.plan.kubeconfig, replace(made, teams=(team,)))
+    return Ebbtide(control_plane.plan.kubeconfig, replace(profile(dev()[0]), teams=(team,)))
 
 
 @pytest.fixture
@@ -55,12 +44,10 @@ def _run(ebbtide: Ebbtide, name: str, *options: str | Path) -> list[str]:
     )
     assert started.stdout is not None
     lines: list[str] = []
-    while not lines or not lines[-1].startswith(("Image: ", "Code: ")) or lines[-1].startswith("Code: "):
+    while not lines or not lines[-1].startswith("Image: "):
         line = started.stdout.readline().removeprefix("ebbtide: ")
         assert line, started.communicate()[1]
         lines.append(line.rstrip())
-        if line.startswith("Code: ") and "config-map" in options:
-            break
     started.kill()
     started.communicate()
     return lines
@@ -101,16 +88,6 @@ def test_the_code_in_an_image(
     assert _run(ebbtide, "third", *words)[-1] != first[-1]
     maps = control_plane.api.items(f"/api/v1/namespaces/{_TEAM}/configmaps")
     assert {item["metadata"]["name"] for item in maps} == {"kube-root-ca.crt"}
-
-
-def test_a_config_map_on_request(
-    control_plane: ControlPlane, ebbtide: Ebbtide, address: str, folder: Path
-) -> None:
-    """With --code-in config-map, nothing is pushed."""
-    options = ("--code", folder, "--image", f"{address}/bases/none:1", "--code-in", "config-map")
-    _run(ebbtide, "mapped", *options)
-    volume = wait(lambda: _pod(control_plane, "mapped"), bool)["volumes"][0]
-    assert volume["configMap"]["name"].startswith("mapped-code-")
 
 
 def test_a_push_that_fails(control_plane: ControlPlane, ebbtide: Ebbtide, address: str, folder: Path) -> None:

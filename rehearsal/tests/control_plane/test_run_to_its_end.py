@@ -1,42 +1,28 @@
 """`ebbtide run` to its end: the code goes through the real registry to a process of this machine."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ebbtide.autoscaler.nodes import Autoscaling
-from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import TeamProfile
 from ebbtide_rehearsal.cloud.pools import put_settings
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
-from rehearsal.tests.control_plane.commands import Ebbtide
+from rehearsal.tests.control_plane.commands import Ebbtide, dev
 from rehearsal.tests.control_plane.node_pools import CLUSTER, declared_pool, running
 from rehearsal.tests.control_plane.process_pods import process_namespace
-from rehearsal.tests.registry import put_image, registry
-from tests.repository import ROOT, declaration
+from rehearsal.tests.registry import put_image
 
 pytestmark = pytest.mark.rehearsal
-
-_STACKS = {"gke": ("Pulumi.dev.yaml", "cpu-spot"), "aks": ("Pulumi.dev-aks.yaml", "cpuspot")}
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a registry with a base image."""
-    with registry(tmp_path_factory.mktemp("registry")) as address:
-        put_image(f"{address}/bases/python:3", {"etc/base": "base"})
-        yield address
 
 
 @pytest.mark.parametrize("cloud", ["gke", pytest.param("aks", marks=pytest.mark.long)])
 def test_run_and_run_again(control_plane: ControlPlane, address: str, cloud: str, tmp_path: Path) -> None:
     """On a restricted namespace's pool without nodes, the log has the program's output and the exit status is
     0; a rerun has the same code with other arguments, without the folder."""
-    stack, name = _STACKS[cloud]
-    declared = declare(declaration(ROOT / stack), default_name="dev")
+    declared, name = dev(cloud)
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     place = process_namespace(control_plane.api, f"to-the-end-{cloud}", **labels)
     team = TeamProfile("vision", place, registry=f"{address}/{cloud}/vision")
@@ -47,6 +33,7 @@ def test_run_and_run_again(control_plane: ControlPlane, address: str, cloud: str
     (folder / "train.py").write_text("import sys; print(open('data.txt').read(), sys.argv[1:])")
     options = ("--pool", name, "-n", place, "--code", str(folder), "--run-as-user", "1000")
     image = ("--image", f"{address}/bases/python:3")
+    put_image(image[1], {"etc/base": "base"})
     with running(control_plane, tmp_path, declared_pool(declared, name)) as nodes:
         # With its node, the log of an ended pod would be gone before it is followed.
         put_settings(nodes.store, CLUSTER, Autoscaling(idle_seconds=360_000))

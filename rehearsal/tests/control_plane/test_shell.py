@@ -1,35 +1,26 @@
 """`ebbtide shell` on a real API server, with a pod that is a process of this machine."""
 
 import os
-import random
 import signal
-import subprocess
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
-from ebbtide.work.kinds import NoWorkloadError
-from ebbtide.work.runs.existing import cancel
 from ebbtide.work.runs.run import PARAMETERS
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import gone, wait
-from rehearsal.tests.control_plane.commands import Ebbtide
+from rehearsal.tests.control_plane.commands import Ebbtide, dev
 from rehearsal.tests.control_plane.node_pools import declared_pool, running
 from rehearsal.tests.control_plane.process_pods import Terminal, process_namespace
-from tests.repository import ROOT, declaration
 
 pytestmark = pytest.mark.rehearsal
 
-_STACKS = {"gke": ("Pulumi.dev.yaml", "cpu-spot"), "aks": ("Pulumi.dev-aks.yaml", "cpuspot")}
 _RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 Start = Callable[..., Terminal]
 
@@ -39,8 +30,7 @@ def cloud(
     request: pytest.FixtureRequest, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, str, Profile]]:
     """A cloud, the name of its pool, and the profile."""
-    stack, name = _STACKS[request.param]
-    declared = declare(declaration(ROOT / stack), default_name="dev")
+    declared, name = dev(request.param)
     # A node that is removed as the next session begins would end it.
     nodes = replace(declared_pool(declared, name), minimum=1)
     with running(control_plane, tmp_path_factory.mktemp("cloud"), nodes):
@@ -156,53 +146,6 @@ def test_a_second_terminal(
     first.read("dev has ended, and its Job is deleted.")
     assert first.end() == 0
     assert _jobs(control_plane, place) == []
-
-
-@pytest.mark.timeout(7200)
-@pytest.mark.parametrize("kills", [2, pytest.param(100, marks=pytest.mark.long)])
-def test_kills_at_random_moments(
-    control_plane: ControlPlane,
-    cloud: tuple[str, str, Profile],
-    start: Start,
-    kills: int,
-    request: pytest.FixtureRequest,
-) -> None:
-    """After a shell was killed, the next one opens or enters the session, and its end leaves nothing but code
-    of the killed one, which `ebbtide cancel` deletes."""
-    place = process_namespace(control_plane.api, f"killed-{cloud[0]}-{kills}")
-    core = f"/api/v1/namespaces/{place}"
-
-    def objects() -> list[str]:
-        paths = (f"/apis/batch/v1/namespaces/{place}/jobs", f"{core}/configmaps", f"{core}/pods")
-        items = [item["metadata"]["name"] for path in paths for item in control_plane.api.items(path)]
-        return [name for name in items if name != "kube-root-ca.crt"]
-
-    def completed() -> None:
-        terminal = start(place, "dev")
-        terminal.write("python train.py; exit\n")
-        terminal.read("has ended, and its Job is deleted.")
-        assert (terminal.end(), "trained" in terminal.output) == (0, True), terminal.output
-        with suppress(NoWorkloadError):  # code alone, if its creator was killed before the Job
-            cancel(control_plane.api, "dev", place)
-        wait(objects, lambda left: not left)
-
-    begun = time.monotonic()
-    completed()
-    length = time.monotonic() - begun
-    moments = random.Random(kills)  # noqa: S311 - for a test
-    ends: Counter[str] = Counter()
-    for _ in range(kills):
-        killed = start(place, "dev")
-        killed.write("python train.py; exit\n")
-        with suppress(subprocess.TimeoutExpired):
-            killed.process.wait(length * moments.uniform(0.1, 1.0))
-        with suppress(ProcessLookupError):
-            os.killpg(killed.process.pid, signal.SIGKILL)
-        killed.end()
-        ends["a Job" if _jobs(control_plane, place) else "code alone" if objects() else "nothing"] += 1
-        completed()
-    summary = ", ".join(f"{count} {end}" for end, count in ends.items())
-    request.node.user_properties.append((f"{kills} kills of shell on {cloud[0]}", summary))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])

@@ -130,16 +130,6 @@ def _shown() -> list[str]:
 
 
 _TRAIN = next(block.text for block in of_kind("python") if block.page == "docs/daily-work.md")
-_PREEMPTED = """
-loop="python train.py 3; until test -e $PWD/reclaimed; do sleep 1; done"
-ebbtide run train --pool cpu-spot -- sh -c "$loop" > log 2>&1 & run=$!
-until grep -q 'step 2' log; do sleep 0.5; done
-ebbtide rehearse --reclaim cpu-spot
-until [ "$(grep -c 'step 2' log)" = 2 ]; do sleep 0.5; kill -0 $run || break; done
-ebbtide logs train > live
-touch reclaimed
-wait $run; status=$?; cat log; grep 'step 2' live; exit $status
-"""
 # Only the second attempt ends, however slow this machine is.
 _NOTEBOOK = """
 set -m
@@ -151,22 +141,6 @@ ebbtide cancel lab
 """
 
 
-_DECLARE_A_VOLUME = """
-grep -q '^ *- name: vision$' Pulumi.dev.yaml
-sed -i 's/^\\( *\\)- name: vision$/&\\n\\1  volume: {}/' Pulumi.dev.yaml
-.venv/bin/ebbtide up dev --yes
-for second in $(seq 60); do grep -q gs://acme-ml-train-dev-vision "$EBBTIDE_PROFILE" && break; sleep 1; done
-"""
-_OUTPUTS = """
-at='--namespace vision --pool cpu-spot'
-ebbtide run kept $at --outputs /outputs -- python train.py 1
-ebbtide cp kept:model.txt results $at && cat results/model.txt
-ebbtide cancel kept --namespace vision
-ebbtide cp kept: everything $at && cat everything/model.txt
-ebbtide run data $at --mount gs://acme-ml-train-dev-vision/outputs/kept:/data -- cat /data/model.txt
-"""
-
-
 def _folder(directory: Path) -> Path:
     """Return a new folder with the program of the page about a day's work."""
     folder = directory / "model"
@@ -174,41 +148,6 @@ def _folder(directory: Path) -> Path:
     (folder / "train.py").write_text(_TRAIN)
     (folder / ".dockerignore").write_text("log\nlive")
     return folder
-
-
-def _work(rehearsal: Rehearsal, folder: Path) -> None:
-    """Run a folder's code with a preemption in the middle, and use every command of a day."""
-    for command, typed, expected in (
-        (
-            _PREEMPTED,
-            "",
-            ("The cloud reclaims node ", "1 disruption survived", "in 2 attempts on"),
-        ),
-        ("ebbtide jobs --all", "", ("train  completed", "cpu-spot")),
-        ("ebbtide rerun train -- python train.py 600", "", ("Job train-2 is created, from train.",)),
-        ("ebbtide cancel train-2", "", ("Deleted the Job train-2",)),
-        ("ebbtide shell --pool cpu-spot", "python train.py 1\nexit\n", ("step 0", "its Job is deleted")),
-    ):
-        status, printed = rehearsal.run(f"cd {folder}\n{command}", typed)
-        assert (status, [text for text in expected if text not in printed]) == (0, []), printed
-
-
-def _keep_outputs(rehearsal: Rehearsal, folder: Path) -> None:
-    """Declare a volume for the team, and copy outputs of its run, which are in its bucket."""
-    status, printed = rehearsal.run(f"set -e\n{_DECLARE_A_VOLUME}")
-    assert status == 0, printed
-    status, printed = rehearsal.run(f"set -e\ncd {folder}\n{_OUTPUTS}")
-    assert (status, printed.count("1 steps")) == (0, 3), printed
-
-
-@pytest.mark.long
-def test_a_day_in_a_rehearsal_that_stays(tmp_path: Path) -> None:
-    """A folder's code runs there, survives a preemption and keeps outputs in a volume that is declared on the
-    way."""
-    with _staying("--for", "2h", keep=tmp_path / "kept") as rehearsal:
-        folder = _folder(tmp_path)
-        _work(rehearsal, folder)
-        _keep_outputs(rehearsal, folder)
 
 
 @pytest.mark.long

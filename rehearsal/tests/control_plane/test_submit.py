@@ -2,7 +2,6 @@
 
 import json
 import re
-import signal
 import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -11,26 +10,16 @@ from typing import Any
 
 import pytest
 
-from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
-from ebbtide.text import command_line
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.stages import EXIT_CODE, RUNS_FOR
 from rehearsal.tests.control_plane.cluster import Object, declared_node, namespace, wait
-from rehearsal.tests.control_plane.commands import Ebbtide, shell_status
-from tests.repository import ROOT, declaration
+from rehearsal.tests.control_plane.commands import Ebbtide, dev, shell_status
 
 pytestmark = pytest.mark.rehearsal
 
-_DEV = declare(declaration(ROOT / "Pulumi.dev.yaml"))
-_POOL = "cpu-spot"
+_DEV, _POOL = dev()
 _JOB = ("job", "train", "--image", "busybox", "--pool", _POOL, "--cpu", "1", "--fail-on", "42")
-
-
-@pytest.fixture(scope="module")
-def ebbtide(control_plane: ControlPlane) -> Ebbtide:
-    """Return the command with the administrator's kubeconfig."""
-    return Ebbtide(control_plane.plan.kubeconfig, profile(_DEV))
 
 
 @contextmanager
@@ -58,39 +47,6 @@ def _tell(control_plane: ControlPlane, pod: Object, **annotations: str) -> None:
 def _ended(started: subprocess.Popen[str]) -> tuple[int, list[str], str]:
     out, errors = started.communicate(timeout=300)
     return shell_status(started.returncode), out.splitlines(), errors
-
-
-def test_a_job_is_followed_to_its_end(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
-    """A followed Job waits for a node, runs and completes with status 0."""
-    place = namespace(control_plane.api, "completes")
-    started = ebbtide.start(*_JOB, "-n", place, "--submit")
-    (waiting,) = _pods(control_plane, place, 1)
-    _tell(control_plane, waiting, **{RUNS_FOR: "4"})
-    assert started.stdout is not None
-    made, first = started.stdout.readline(), started.stdout.readline()
-    assert made == f"Job train is created in namespace {place}.\n"
-    assert first.startswith(("waiting for a node", "starting"))
-    with _node(control_plane, "completes"):
-        status, lines, errors = _ended(started)
-    assert (status, errors) == (0, "")
-    assert "running" in lines
-    assert re.fullmatch(r"Its pods ran \d+ s on cpu-spot: less than \$0\.01 at list prices\.", lines[-1])
-    assert lines[-2].startswith("Job train completed after ")
-
-
-def test_a_job_that_fails(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
-    """A failed Job is reported with its exit code and the link to its logs, and status 1."""
-    place = namespace(control_plane.api, "fails")
-    started = ebbtide.start(*_JOB, "-n", place, "--submit")
-    (waiting,) = _pods(control_plane, place, 1)
-    _tell(control_plane, waiting, **{RUNS_FOR: "1", EXIT_CODE: "42"})
-    with _node(control_plane, "fails"):
-        status, lines, errors = _ended(started)
-    assert (status, errors) == (1, "")
-    result = next(number for number, line in enumerate(lines) if line.startswith("Job train failed after "))
-    assert "with exit code 42" in lines[result]
-    assert lines[result + 1] == f"  pod {waiting['metadata']['name']}: exit code 42"
-    assert lines[result + 2].startswith("Logs: https://console.cloud.google.com/")
 
 
 def test_a_sweep_says_which_index_failed(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
@@ -180,72 +136,6 @@ def test_a_job_over_several_nodes(control_plane: ControlPlane, ebbtide: Ebbtide)
     assert lines[-2].endswith("; 1 disruption survived.")
     api.delete(f"/apis/batch/v1/namespaces/{place}/jobs/train", propagationPolicy="Background")
     wait(lambda: api.find(f"/api/v1/namespaces/{place}/services/train"), lambda item: item is None)
-
-
-def test_a_job_over_several_nodes_whose_service_is_refused(
-    control_plane: ControlPlane, ebbtide: Ebbtide
-) -> None:
-    """Nothing is created if a Service of that name exists."""
-    api, place = control_plane.api, namespace(control_plane.api, "service-taken")
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "train"}}
-    api.create(f"/api/v1/namespaces/{place}/services", {**service, "spec": {"clusterIP": "None"}})
-    error = ebbtide.refused(*_JOB, "--nodes", "2", "-n", place, "--submit")
-    assert error.startswith(
-        f"Service train already exists in namespace {place}: delete it with `kubectl delete"
-    )
-    assert api.items(f"/apis/batch/v1/namespaces/{place}/jobs") == []
-
-
-def test_an_interrupt_leaves_the_job(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
-    """Ctrl-C keeps the Job, and prints the command that follows it."""
-    place = namespace(control_plane.api, "interrupted")
-    started = ebbtide.start(*_JOB, "-n", place, "--submit")
-    (waiting,) = _pods(control_plane, place, 1)
-    assert started.stdout is not None
-    started.stdout.readline()
-    started.stdout.readline()
-    started.send_signal(signal.SIGINT)
-    status, _, errors = _ended(started)
-    assert (status, errors) == (
-        130,
-        f"train keeps running. Follow it again with: {command_line('follow', 'train', '-n', place)}\n",
-    )
-    _tell(control_plane, waiting, **{RUNS_FOR: "1"})
-    again = ebbtide.start(*errors[errors.index(" follow ") :].split())
-    with _node(control_plane, "interrupted"):
-        ended, lines, errors = _ended(again)
-    assert (ended, errors) == (0, "")
-    assert lines[-2].startswith("Job train completed after ")
-
-
-def test_what_is_refused(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
-    """By the API server, and nothing is created: a quota, a namespace that is not there, a name that is
-    taken."""
-    api = control_plane.api
-    place = namespace(api, "refuses")
-    jobs = f"/apis/batch/v1/namespaces/{place}/jobs"
-    quota = {"metadata": {"name": "none"}, "spec": {"hard": {"count/jobs.batch": "0"}}}
-    body = {"apiVersion": "v1", "kind": "ResourceQuota", **quota}
-    path = f"/api/v1/namespaces/{place}/resourcequotas"
-    api.create(path, body)
-    wait(lambda: api.get(f"{path}/none").get("status", {}).get("hard"), bool)
-    assert "exceeded quota: none" in ebbtide.refused(*_JOB, "-n", place, "--submit")
-    assert api.items(jobs) == []
-    api.delete(f"{path}/none")
-    assert ebbtide.refused(*_JOB, "-n", "nowhere", "--submit") == (
-        "There is no namespace nowhere on the cluster: name another with --namespace."
-    )
-    taken = ebbtide.start(*_JOB, "-n", place, "--submit")
-    _pods(control_plane, place, 1)
-    taken.send_signal(signal.SIGINT)
-    _ended(taken)
-    assert ebbtide.refused(*_JOB, "-n", place, "--submit").startswith(
-        f"Job train already exists in namespace {place}: follow it with "
-        f"`{command_line('follow', 'train', '-n', place)}`, delete"
-    )
-    assert ebbtide.refused("follow", "tarin", "-n", place).startswith(
-        f"There is no Job, TrainJob, pipeline run or experiment tarin in namespace {place}"
-    )
 
 
 def test_users_without_rights(control_plane: ControlPlane, tmp_path: Path) -> None:

@@ -1,10 +1,7 @@
 """`ebbtide shell` and `notebook` of a team's member through a queue, on both clouds, with the real Kueue."""
 
 import json
-import os
-import re
 import signal
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -173,23 +170,3 @@ def test_a_colleague_in_a_session(cluster: ControlPlane, start: Start) -> None:
     own.read("Its Job is deleted; the same command starts a new one.")
     assert own.end() == 1
     gone(api, f"{_JOBS}/shared")
-
-
-@pytest.mark.long
-def test_a_notebook(cluster: ControlPlane, start: Start) -> None:
-    """JupyterLab answers at the forwarded port; after its idle time, the command and its next call say so."""
-    first = start("notebook", "lab", "--idle", "60s")
-    output = first.read("Ctrl-C closes the port.", seconds=900)
-    found = re.search(r"http://127\.0\.0\.1:(\d+)/lab\?token=(\w+)", output)
-    assert found
-    url = f"http://127.0.0.1:{found[1]}/api/contents?token={found[2]}"
-    with urllib.request.urlopen(url, timeout=300) as answer:
-        assert [item["name"] for item in json.load(answer)["content"]] == ["train.py"]
-    os.killpg(first.process.pid, signal.SIGKILL)  # as if this machine was switched off
-    assert first.end() != 0
-    wait(lambda: cluster.api.get(f"{_JOBS}/lab"), lambda job: bool(condition(job, "Complete")), seconds=600)
-    again = start("notebook", "lab")
-    again.read("lab has ended. JupyterLab had no activity for 1 minute (--idle)")
-    again.read("Its Job is deleted; the same command starts a new one.")
-    assert again.end() == 1
-    gone(cluster.api, f"{_JOBS}/lab")

@@ -5,7 +5,6 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import Profile
-from ebbtide.placement.derive import profile
 from ebbtide.work.jobs import job
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
@@ -24,7 +22,7 @@ from kueue_replay.kueue import PROGRAM
 from rehearsal.tests.control_plane.cluster import gone, run_for, wait
 from rehearsal.tests.control_plane.commands import Ebbtide, Kubectl
 from rehearsal.tests.control_plane.cost_recorder import Installed, install_recorder
-from rehearsal.tests.control_plane.kueue import create_queues, gpu_node, started
+from rehearsal.tests.control_plane.kueue import gpu_node
 from tests.repository import ROOT
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
@@ -41,37 +39,16 @@ def declaration() -> Cluster:
 
 
 @pytest.fixture(scope="module")
-def cluster(
-    tools: ControlPlaneTools,
-    chart_tools: ControlPlaneTools,
-    declaration: Cluster,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[ControlPlane]:
-    """A control plane with Kueue and a node of four T4."""
-    directory = tmp_path_factory.mktemp("trace")
-    with started(directory, tools, chart_tools, declaration) as (control_plane, _):
-        gpu_node(control_plane.api, declaration, "t4-spot", 4)
-        yield control_plane
-
-
-@pytest.fixture(scope="module")
 def recorder(
     tools: ControlPlaneTools,
-    cluster: ControlPlane,
+    kueue: ControlPlane,
     declaration: Cluster,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Installed:
-    """The cost recorder, the team's namespace and the queues."""
-    kubectl = Kubectl(tools, cluster)
-    installed = install_recorder(declaration, kubectl, cluster, tmp_path_factory.mktemp("recorder"))
-    create_queues(kubectl, declaration)
-    return installed
-
-
-@pytest.fixture(scope="module")
-def cluster_profile(declaration: Cluster) -> Profile:
-    """The cluster's profile."""
-    return profile(declaration)
+    """The cost recorder, and a node of four T4."""
+    gpu_node(kueue.api, declaration, "t4-spot", 4)
+    directory = tmp_path_factory.mktemp("recorder")
+    return install_recorder(declaration, Kubectl(tools, kueue), kueue, directory)
 
 
 def _submit(api: Api, cluster: Profile, name: str, gpus: int, seconds: int) -> None:
@@ -95,10 +72,10 @@ def _exported(ebbtide: Ebbtide, *arguments: str) -> tuple[list[dict[str, str]], 
 
 
 def test_a_trace_of_a_cluster_is_replayed(
-    cluster: ControlPlane, recorder: Installed, cluster_profile: Profile, tmp_path: Path
+    kueue: ControlPlane, recorder: Installed, cluster_profile: Profile, tmp_path: Path
 ) -> None:
     """A trace has deleted jobs from the record, existing ones from Workloads, and a count of waiting ones."""
-    api, ebbtide = cluster.api, Ebbtide(cluster.plan.kubeconfig, cluster_profile)
+    api, ebbtide = kueue.api, Ebbtide(kueue.plan.kubeconfig, cluster_profile)
     _submit(api, cluster_profile, "first", 1, 4)
     created = api.get(f"{JOBS}/first")["metadata"]["creationTimestamp"]
     _ended(api, "first")

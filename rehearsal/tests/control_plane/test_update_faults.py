@@ -4,13 +4,11 @@ and control plane are real.
 
 import copy
 from collections.abc import Callable, Generator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from ebbtide.declaration.model.expiry import COMPONENT, OUTPUT, parsed
 from ebbtide_rehearsal.cloud.provider import Endpoint
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
@@ -118,25 +116,3 @@ def test_a_change_of_the_engine_with_a_fault(
     assert count > len(ONCE)
     for at in range(count):
         update(ONCE[at % len(ONCE)], at)
-
-
-@pytest.mark.parametrize("shift", range(len(ONCE)))
-def test_an_extension_with_a_fault(site: Checkout, proxy: FaultProxy, shift: int) -> None:
-    """Each request of `ebbtide extend`, all of which read, meets a fault: the stack expires two hours later,
-    and after a kill and a repetition at most four."""
-    before = datetime.min.replace(tzinfo=UTC)
-
-    def expires() -> datetime:
-        (lifetime,) = [item for item in site.state() if item["type"] == COMPONENT]
-        moment = parsed(lifetime["outputs"][OUTPUT])
-        assert moment is not None
-        return moment
-
-    def begin() -> None:
-        nonlocal before
-        before = expires()
-
-    def is_done() -> bool:
-        return expires() - before in (timedelta(hours=2), timedelta(hours=4))
-
-    assert with_faults(lambda: site.start("extend", "--hours", "2"), proxy, begin, is_done, shift)

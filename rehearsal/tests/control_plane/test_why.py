@@ -1,7 +1,6 @@
 """`ebbtide why` on the real API server with the real Kueue: each cause as its controllers write it."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,17 +9,14 @@ from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import Profile
-from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.values import clock
 from ebbtide.work.evidence import Actor, Cause, read_evidence
 from ebbtide.work.progress import cause_of
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
-from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
-from rehearsal.tests.control_plane.cluster import Object, gone, job, namespace, pod, wait
+from rehearsal.tests.control_plane.cluster import Object, job, pod, wait
 from rehearsal.tests.control_plane.commands import Ebbtide
-from rehearsal.tests.control_plane.kueue import create_queues, create_teams, started
 from tests.declarations import GKE, changed
 from tests.declarations import pool as pool_in
 
@@ -31,7 +27,6 @@ GPU = "nvidia.com/gpu"
 JOBS = "/apis/batch/v1/namespaces/{}/jobs"
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 REQUESTS = "/apis/autoscaling.x-k8s.io/v1/namespaces/vision/provisioningrequests"
-NODE_POOL = "cloud.google.com/gke-nodepool"
 
 
 @pytest.fixture(scope="module")
@@ -47,38 +42,6 @@ def declaration() -> Cluster:
     for name in ("cpu", "t4"):
         pool_in(declared, name)["nodes"] = {"max": 1}
     return declare(declared)
-
-
-@pytest.fixture(scope="module")
-def cluster_profile(declaration: Cluster) -> Profile:
-    """The cluster's profile."""
-    return profile(declaration)
-
-
-@pytest.fixture(scope="module")
-def cluster(
-    tools: ControlPlaneTools,
-    chart_tools: ControlPlaneTools,
-    declaration: Cluster,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[ControlPlane]:
-    """A control plane with Kueue, the queues and the teams' namespaces."""
-    directory = tmp_path_factory.mktemp("why")
-    with started(directory, tools, chart_tools, declaration) as (control_plane, kubectl):
-        create_teams(kubectl, declaration)
-        create_queues(kubectl, declaration)
-        yield control_plane
-
-
-@pytest.fixture
-def api(cluster: ControlPlane) -> Iterator[Api]:
-    """The API of a cluster without Jobs and Workloads."""
-    yield cluster.api
-    for team in ("vision", "speech"):
-        for item in cluster.api.items(JOBS.format(team)):
-            path = f"{JOBS.format(team)}/{item['metadata']['name']}"
-            cluster.api.delete(path, propagationPolicy="Background", gracePeriodSeconds=0)
-    wait(lambda: cluster.api.items(f"{KUEUE}/workloads"), lambda items: not items)
 
 
 def submit(api: Api, name: str, queue: str, *, team: str = "vision", **more: Any) -> Object:
@@ -111,9 +74,10 @@ def admitted(api: Api, name: str, team: str = "vision") -> None:
     wait(lambda: api.get(f"{JOBS.format(team)}/{name}"), lambda item: not item["spec"]["suspend"])
 
 
-def test_quota(api: Api, cluster_profile: Profile) -> None:
+def test_quota(kueue_api: Api, cluster_profile: Profile) -> None:
     """The holders are named to an administrator, and to a member those of its own namespace; a member's
     request of its fair share preempts, and the preempted workload says by whom."""
+    api = kueue_api
     submit(api, "bert", "gpus", team="speech", requests={GPU: "3"})
     admitted(api, "bert", "speech")
     submit(api, "resnet", "gpus", requests={GPU: "1"})
@@ -132,54 +96,9 @@ def test_quota(api: Api, cluster_profile: Profile) -> None:
     )
 
 
-NEVER: dict[str, tuple[str, Object, str]] = {
-    "large": ("cpus", {"requests": {"cpu": "100"}}, "a pod needs 100 CPU, and a node of pool cpu has"),
-    "many": ("gpus", {"requests": {GPU: "4"}, "parallelism": 2, "completions": 2}, "it needs 2 pods at once"),
-    "other": (
-        "cpus",
-        {"requests": {GPU: "1"}},
-        "a pod needs 1 nvidia.com/gpu, and a node of pool cpu has none",
-    ),
-    "selecting": (
-        "gpus",
-        {"spec": {"nodeSelector": {NODE_POOL: "cpu"}}},
-        f"selector {NODE_POOL}=cpu excludes",
-    ),
-}
-
-
-FITTING = {"other": "to queue gpus or big, where it fits", "selecting": "to queue cpus, where it fits"}
-
-
-@pytest.mark.parametrize("name", NEVER)
-def test_work_that_never_fits(name: str, api: Api, cluster_profile: Profile) -> None:
-    """The cause is the same from Kueue's message alone, and is more precise with the profile."""
-    queue, fields, message = NEVER[name]
-    submit(api, name, queue, **fields)
-    cause = why(api, name, cluster_profile, "DoesNotFit")
-    assert cause.actor is Actor.OWNER
-    assert message in cause.message
-    assert FITTING.get(name, "with other requests") in cause.remedy
-    without = why(api, name, None, "DoesNotFit")
-    assert without.message.startswith(f"it can never start in queue {queue}: it")
-
-
-def test_a_taint_of_a_flavor(api: Api) -> None:
-    """A flavor with a taint that nothing tolerates excludes work."""
-    flavor = f"{KUEUE}/resourceflavors/cpu"
-    before = api.get(flavor)["spec"]
-    taints = [{"key": "dedicated", "value": "speech", "effect": "NoSchedule"}]
-    api.patch(flavor, {"spec": {"nodeTaints": taints}})
-    try:
-        submit(api, "tainted", "cpus")
-        cause = why(api, "tainted", None, "DoesNotFit")
-        assert "it does not tolerate the taint dedicated=speech:NoSchedule of flavor cpu" in cause.message
-    finally:
-        api.patch(flavor, {"spec": {"nodeTaints": before.get("nodeTaints")}})
-
-
-def test_queues(api: Api, cluster_profile: Profile) -> None:
+def test_queues(kueue_api: Api, cluster_profile: Profile) -> None:
     """A missing queue, a held one, a sleeping one and a misconfigured one, for administrators and members."""
+    api = kueue_api
     submit(api, "nowhere", "gpu")
     cause = why(api, "nowhere", cluster_profile, "NoSuchQueue")
     assert cause.remedy == "its owner can submit it to queue big, cpus or gpus"
@@ -206,18 +125,9 @@ def test_queues(api: Api, cluster_profile: Profile) -> None:
         api.patch(queue, {"spec": {"stopPolicy": "None", "admissionChecksStrategy": None}})
 
 
-def test_deactivation(api: Api, cluster_profile: Profile) -> None:
-    """A deactivated workload is found by the name of its Workload too."""
-    submit(api, "old", "gpus", requests={GPU: "1"})
-    admitted(api, "old")
-    (workload,) = api.items(f"{KUEUE}/namespaces/vision/workloads")
-    name = workload["metadata"]["name"]
-    api.patch(f"{KUEUE}/namespaces/vision/workloads/{name}", {"spec": {"active": False}})
-    assert why(api, "old", cluster_profile, "Deactivated") == why(api, name, cluster_profile, "Deactivated")
-
-
-def test_capacity(api: Api, cluster_profile: Profile) -> None:
+def test_capacity(kueue_api: Api, cluster_profile: Profile) -> None:
     """A ProvisioningRequest that waits, and one that failed, with the time of the next one."""
+    api = kueue_api
     submit(api, "queued", "big", requests={GPU: "1"})
     (request,) = wait(lambda: api.items(REQUESTS), bool)
     path = f"{REQUESTS}/{request['metadata']['name']}/status"
@@ -248,34 +158,11 @@ def test_capacity(api: Api, cluster_profile: Profile) -> None:
     assert failed.until > failed_at
 
 
-def test_work_that_kueue_does_not_manage(api: Api, cluster_profile: Profile) -> None:
-    """A Job in no queue is its owner's to resume; Kueue does not read an unlabelled namespace."""
-    submit(api, "paused", "", suspend=True)
-    assert why(api, "paused", cluster_profile, "Suspended").actor is Actor.OWNER
-    place = namespace(api, "unlabelled")
-    submit(api, "unseen", "cpus", team=place)
-    assert why(api, "unseen", cluster_profile, "New", place).actor is Actor.TIME
-    api.delete(f"{JOBS.format(place)}/unseen", propagationPolicy="Background")
-    gone(api, f"{JOBS.format(place)}/unseen")
-
-
-def test_a_pod_in_a_queue(api: Api, cluster_profile: Profile) -> None:
-    """A single pod, which Kueue gates, has the cause of its Workload."""
-    container = {"resources": {"requests": {"cpu": "100"}, "limits": {"cpu": "100"}}}
-    metadata = {"name": "step", "labels": {QUEUE_LABEL: "cpus"}}
-    body = {**pod({}, container=container), "apiVersion": "v1", "kind": "Pod", "metadata": metadata}
-    pods = "/api/v1/namespaces/vision/pods"
-    api.create(pods, body)
-    assert "a pod needs 100 CPU" in why(api, "step", cluster_profile, "DoesNotFit").message
-    api.delete(f"{pods}/step")
-    gone(api, f"{pods}/step")
-
-
-def test_the_command(cluster: ControlPlane, api: Api, cluster_profile: Profile) -> None:
+def test_the_command(kueue: ControlPlane, kueue_api: Api, cluster_profile: Profile) -> None:
     """One sentence, a document, and an error for an unknown name; `jobs` has the short form."""
+    api, ebbtide = kueue_api, Ebbtide(kueue.plan.kubeconfig, cluster_profile)
     submit(api, "many", "gpus", requests={GPU: "4"}, parallelism=2, completions=2)
     cause = why(api, "many", cluster_profile, "DoesNotFit")
-    ebbtide = Ebbtide(cluster.plan.kubeconfig, cluster_profile)
     out, errors = ebbtide.start("why", "many", "-n", "vision").communicate(timeout=300)
     assert (out, errors) == (f"Job many waits: {cause}\n", "")
     out, _ = ebbtide.start("why", "many", "-n", "vision", "--format", "json").communicate(timeout=300)

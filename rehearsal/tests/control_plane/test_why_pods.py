@@ -9,8 +9,6 @@ import pytest
 
 from ebbtide.autoscaler.nodes import NodePool
 from ebbtide.clients.kubernetes import Api
-from ebbtide.clients.kubernetes.objects import condition
-from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.values import clock
@@ -19,18 +17,16 @@ from ebbtide.work.progress import cause_of
 from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
 from ebbtide_rehearsal.cloud.store import NO_STOCK, InjectedFault
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
-from ebbtide_rehearsal.control_plane.stages import EXIT_CODE, RUNS_FOR
+from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
 from rehearsal.tests.control_plane.autoscaler_trial import Trial, aks_pool
-from rehearsal.tests.control_plane.cluster import Object, declared_node, job, namespace, node, pod, wait
+from rehearsal.tests.control_plane.cluster import Object, job, namespace, node, pod, wait
 from rehearsal.tests.control_plane.cluster_autoscaler import NodeGroups, deciding
-from rehearsal.tests.control_plane.commands import Ebbtide
+from rehearsal.tests.control_plane.commands import dev
 from rehearsal.tests.control_plane.node_pools import CLUSTER
-from tests.repository import ROOT, declaration
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.usefixtures("clean")]
 
-_DEV = declare(declaration(ROOT / "Pulumi.dev.yaml"))
-_PROFILE = profile(_DEV)
+_PROFILE = profile(dev()[0])
 _POOL = {"nodeSelector": {"cloud.google.com/gke-nodepool": "cpu-spot"}}
 
 
@@ -107,49 +103,6 @@ def test_volumes(control_plane: ControlPlane, place: str) -> None:
         volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
         submit(api, place, name, volumes=volumes, tolerations=[{"operator": "Exists"}])
         assert why(api, place, name, reason).actor is Actor.OWNER
-
-
-def test_single_pods(control_plane: ControlPlane, place: str) -> None:
-    """A gated pod, one whose image its node cannot pull, and one whose ConfigMap does not exist yet."""
-    api, pods = control_plane.api, f"/api/v1/namespaces/{place}/pods"
-
-    def create(name: str, **spec: Any) -> None:
-        made = pod({}, **spec)
-        api.create(pods, {**made, "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}})
-
-    create("gated", schedulingGates=[{"name": "example.com/gate"}])
-    assert "example.com/gate" in why(api, place, "gated", "SchedulingGated").message
-    create("pulling", nodeName="elsewhere")
-    waiting = {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}
-    container = {"name": "main", "image": "busybox", "imageID": "", "ready": False, "restartCount": 0}
-    status = {"containerStatuses": [{**container, "state": {"waiting": waiting}}]}
-    api.patch(f"{pods}/pulling/status", {"status": status})
-    cause = why(api, place, "pulling", "ImagePull")
-    assert cause.message == "the node cannot pull its image busybox: ImagePullBackOff: Back-off pulling image"
-    volumes = [{"name": "code", "configMap": {"name": "train-code"}}]
-    create("mounting", nodeName="elsewhere", volumes=volumes)
-    assert "its ConfigMap train-code does not exist" in why(api, place, "mounting", "ConfigMap").message
-    code = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "train-code"}}
-    api.create(f"/api/v1/namespaces/{place}/configmaps", code)
-    assert why(api, place, "mounting", "Starting").actor is Actor.TIME
-
-
-def test_a_job_between_tries(control_plane: ControlPlane, place: str) -> None:
-    """A failed Job waits for its next try, and a completed one does not wait."""
-    api = control_plane.api
-    declared_node(api, "tries", _DEV, "cpu-spot")
-    try:
-        failing = {RUNS_FOR: "1", EXIT_CODE: "1"}
-        submit(api, place, "flaky", failing, tolerations=[{"operator": "Exists"}], backoffLimit=3, **_POOL)
-        assert why(api, place, "flaky", "Retry").actor is Actor.TIME
-        submit(api, place, "quick", {RUNS_FOR: "1"}, tolerations=[{"operator": "Exists"}], **_POOL)
-        path = f"/apis/batch/v1/namespaces/{place}/jobs/quick"
-        wait(lambda: api.get(path), lambda item: bool(condition(item, "Complete")))
-        ebbtide = Ebbtide(control_plane.plan.kubeconfig, _PROFILE)
-        out, _ = ebbtide.start("why", "quick", "-n", place).communicate(timeout=300)
-        assert out == "Job quick does not wait: it is completed.\n"
-    finally:
-        api.delete("/api/v1/nodes/tries")
 
 
 @pytest.mark.long
