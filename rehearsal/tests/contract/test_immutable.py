@@ -52,7 +52,6 @@ def _keyed(declaration: Declaration, key: str) -> Declaration:
     return after
 
 
-UNMONITORED = {"enableIntegrityMonitoring": False}
 REFUSED: list[tuple[Declaration, Declaration, str]] = [
     (SPOT, CPU, "capacity (nodeConfig.spot) from true to false."),
     (CPU, SPOT, "capacity (nodeConfig.spot) from false to true."),
