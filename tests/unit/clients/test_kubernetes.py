@@ -122,6 +122,17 @@ def test_what_is_sent(server: _Server, api: Api) -> None:
     assert api.namespace == "vision"
 
 
+def test_a_context_has_its_own_namespace() -> None:
+    """The named one counts, and not the current one."""
+    kubeconfig = _kubeconfig("https://127.0.0.1", namespace="vision")
+    kubeconfig["contexts"] += [
+        {"name": name, "context": {"cluster": "dev", "user": "me", **more}}
+        for name, more in (("speech", {"namespace": "speech"}), ("none", dict[str, str]()))
+    ]
+    found = [Api.of_kubeconfig(kubeconfig, name).namespace for name in ("", "speech", "none")]
+    assert found == ["vision", "speech", "default"]
+
+
 @pytest.mark.parametrize(("ahead", "is_wrong"), [(-86400, True), (90, True), (30, False), (-30, False)])
 def test_the_time_is_the_servers(
     api: Api, monkeypatch: pytest.MonkeyPatch, ahead: float, *, is_wrong: bool

@@ -190,6 +190,7 @@ def test_two_stacks_with_queues_on_one_cluster(monkeypatch: pytest.MonkeyPatch) 
         ("none", True),
         ("the cluster", False),
         ("a cluster beside it", False),
+        ("no cluster but its own", True),
         ("a pool", True),
         ("a cluster that is read", True),
     ],
@@ -217,13 +218,15 @@ def test_a_new_cluster_has_nothing_yet(
     others = {
         "none": (),
         "the cluster": (Resource(urn="c", type=cluster, name="c", inputs={}),),
+        "no cluster but its own": (Resource(urn="c", type=cluster, name="c", inputs={}),),
         "a pool": (Resource(urn="p", type=pool, name="p", inputs={}),),
         "a cluster beside it": tuple(Resource(urn=urn, type=cluster, name="c", inputs={}) for urn in "cd"),
         "a cluster that is read": (Resource(urn="c", type=cluster, name="c", inputs={}, read=True),),
     }[created]
     vision = Resource(urn="n", type=namespace, name="n", inputs={"metadata": {"name": "vision"}})
     recording = Recording(project="shop", stack="dev", resources=(vision, *others))
-    known = [{"urn": "c", "type": cluster, "custom": True}] if created == "a cluster beside it" else []
+    has_own = created in ("a cluster beside it", "no cluster but its own")
+    known = [{"urn": "c", "type": cluster, "custom": True}] if has_own else []
     assert bool(existing_refusals(update.stack, recording, {"resources": known}, update.log)) is refused
 
 
