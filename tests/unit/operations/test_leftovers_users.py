@@ -250,3 +250,22 @@ def test_what_belongs_to_the_cluster_and_what_of_it_stays() -> None:
         f"{kind}-{policy}" for kind in ("disk", "snapshot") for policy in ("Delete", "Retain")
     }
     assert names.retained == {"disk-Retain", "snapshot-Retain"}
+
+
+def test_the_volumes_that_are_kept_outlive_their_claims() -> None:
+    """Those of the claims and those that are named get the policy Retain, and no others."""
+    owners = {"claimed": "a", "named": "b", "others": "c"}
+    volumes = {f"/api/v1/persistentvolumes/{name}": _volume(name, "Bound", "Delete") for name in owners}
+    for item, claim in zip(volumes.values(), owners.values(), strict=True):
+        item["spec"]["claimRef"] = {"namespace": "research", "name": claim}
+    world = World([], volumes)
+    kept = {"PersistentVolumeClaim": ("research", "a"), "PersistentVolume": ("", "named")}
+    users.retain(
+        world,
+        [
+            users.UserObject(kind=kind, namespace=place, name=name, uid="u")
+            for kind, (place, name) in kept.items()
+        ],
+    )
+    policies = [item["spec"]["persistentVolumeReclaimPolicy"] for item in world.objects.values()]
+    assert policies == ["Retain", "Retain", "Delete"]
