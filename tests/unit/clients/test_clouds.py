@@ -332,7 +332,7 @@ _UNREACHABLE = {"items": {"zones/a": {"warning": {"code": "UNREACHABLE"}}}}
 def test_a_list_without_a_zone_is_no_list(
     server: _Server, monkeypatch: pytest.MonkeyPatch, clusters: Any, resources: Any, words: str
 ) -> None:
-    """What a zone has that does not answer would be taken for deleted; an empty zone is one."""
+    """Resources of a zone that does not answer would be taken for deleted; an empty zone has an answer."""
 
     def body(_: int) -> list[bytes]:
         path = server.asked[-1]

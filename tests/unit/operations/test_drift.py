@@ -72,7 +72,7 @@ def test_a_silent_cluster_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_pools_that_a_person_has_changed_are_named() -> None:
-    """Of those that the update changes, one that was deleted comes with the command that the state needs."""
+    """A deleted one, which the update changes, comes with the command that the state needs."""
     resources = [
         item
         for name in ("gone", "larger", "same")
