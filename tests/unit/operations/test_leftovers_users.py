@@ -253,7 +253,7 @@ def test_what_belongs_to_the_cluster_and_what_of_it_stays() -> None:
 
 
 def test_the_volumes_that_are_kept_outlive_their_claims() -> None:
-    """Those of the claims and those that are named get the policy Retain, and no others."""
+    """Volumes of the claims and volumes that are named get the policy Retain, and no others."""
     owners = {"claimed": "a", "named": "b", "others": "c"}
     volumes = {f"/api/v1/persistentvolumes/{name}": _volume(name, "Bound", "Delete") for name in owners}
     for item, claim in zip(volumes.values(), owners.values(), strict=True):
