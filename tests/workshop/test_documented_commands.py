@@ -10,6 +10,7 @@ from typing import Final
 
 import pytest
 
+from ebbtide.cli.config import PROJECT_FILE
 from tests.pages import BLOCKS, FILES, commands, of_kind
 from tests.repository import ROOT, commit_all, git, relative
 from tests.unit.work.clusters import DEV
@@ -191,7 +192,8 @@ _SCRIPTS: Final = {
 @pytest.mark.parametrize("page", sorted(page for page, script in _SCRIPTS.items() if script))
 def test_offline_commands_run(checkout: Path, page: str) -> None:
     """The commands of a page that need no cluster and no cloud succeed as printed."""
-    (checkout / "profile.json").write_text(DEV.json(), encoding="utf-8")  # not that of another page
+    (checkout / "profile.json").write_text(DEV.json(), encoding="utf-8")  # neither is that of another page
+    (checkout / PROJECT_FILE).unlink(missing_ok=True)
     if stack := _STACKS.get(page):
         (shown,) = (block.text for block in of_kind("yaml") if block.page == page)
         (checkout / f"Pulumi.{stack}.yaml").write_text(shown, encoding="utf-8")
