@@ -234,8 +234,6 @@ REQUEUED: Final = "ebbtide.dev/requeued-from"
 """Annotation of a Workload that the drain of a pool has deactivated: the pool's name in the cloud."""
 _WORKLOAD: Final = "kueue.x-k8s.io/workload"
 """Annotation of a pod: the Workload that it is admitted by (Kueue 0.19, `getPodSetsInfoFromStatus`)."""
-_MIRROR: Final = "kubernetes.io/config.mirror"
-"""Annotation of a static pod, which the API server cannot evict (Kubernetes docs, static pods)."""
 _OVER: Final = ("Succeeded", "Failed")
 _DISRUPTION: Final = timedelta(hours=1)
 """Maximum time that PodDisruptionBudgets may delay an eviction, as in upgrades of GKE (GKE docs, node pool
@@ -374,11 +372,11 @@ def _patch(api: Api, path: str, change: Mapping[str, Any]) -> None:
 
 
 def _counts(pod: Object) -> bool:
-    """Return whether a pod has to leave its node. Pods of DaemonSets and static pods end with the node."""
+    """Return whether a pod has to leave its node. Pods of DaemonSets end with it, and so do static pods, of
+    which it is the owner (kubernetes, pkg/kubelet/pod/mirror_client.go, CreateMirrorPod)."""
     owners = parts(pod, "metadata", "ownerReferences")
     of_node = any(owner.get("kind") in ("DaemonSet", "Node") for owner in owners)
-    mirror = bool(text(pod, "metadata", "annotations", _MIRROR))
-    return not of_node and not mirror and text(pod, "status", "phase") not in _OVER
+    return not of_node and text(pod, "status", "phase") not in _OVER
 
 
 def _terminates(pod: Object) -> bool:

@@ -201,7 +201,7 @@ def _drained(api: _Api) -> list[str]:
 def test_services_move_at_once_and_jobs_have_time(hours: list[float]) -> None:
     """A pod of a Job is evicted when the time is over; pods that stay on their node are left alone."""
     daemon = {"metadata": {"ownerReferences": [{"kind": "DaemonSet"}]}}
-    static = {"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}}}
+    static = {"metadata": {"ownerReferences": [{"kind": "Node"}]}}
     api = _Api(train={}, web={"restartPolicy": "Always"}, daemon=daemon, static=static)
     lines = _drained(api)
     assert api.evicted == ["web", "train"]
