@@ -172,7 +172,7 @@ def _azure(*costs: float) -> str:
 @pytest.mark.parametrize("text", [_BIGQUERY, _azure(3.05, 1.8)], ids=["bigquery", "azure"])
 def test_the_billing_export_agrees(text: str, tmp_path: Path) -> None:
     """The rows of a pool's machines, disks and GPUs in a billing export add up to the recorded cost, within
-    3 %; a pool that only one of them has does not agree."""
+    3 %; a pool that only one of them has, or without a price, does not agree."""
     file = tmp_path / "billing.csv"
     file.write_text(text)
     made = report(_read(_recorded()), START, "team")
@@ -180,6 +180,7 @@ def test_the_billing_export_agrees(text: str, tmp_path: Path) -> None:
     assert found["t4-spot"].billed == pytest.approx(4.85)
     assert found["t4-spot"].recorded == pytest.approx(4.8)
     assert found["t4-spot"].agrees
+    assert found["cpu"].recorded is None
     assert not found["cpu"].agrees
     file.write_text(text.replace("3.05", "3.65"))
     assert not {item.pool: item for item in compare(file, made.nodes, "USD")}["t4-spot"].agrees

@@ -158,8 +158,11 @@ def _preemption(**fields: Any) -> dict[str, list[str]]:
 
 
 def test_only_a_guarantee_is_reclaimed_from_equal_work() -> None:
-    """A team without a guarantee evicts no work of another team that has its priority."""
-    assert _preemption()["reclaimWithinCohort"] == ["Any", "LowerPriority"]
+    """A team without a guarantee, or with one of no nodes, evicts no work of another team that has its
+    priority."""
+    for none in ({}, {"t4": 0}):
+        teams = [TEAMS[0], TEAMS[1] | {"guarantee": none}]
+        assert _preemption(teams=teams)["reclaimWithinCohort"] == ["Any", "LowerPriority"]
 
 
 def test_a_queue_has_its_own_preemption_or_that_of_the_cohort() -> None:
@@ -189,24 +192,27 @@ def _quota(declaration: Declaration, name: str) -> list[tuple[str, str, str | No
 
 def test_limits_are_of_nodes() -> None:
     """A limit of nodes of a pool is one of each resource that these nodes have; a team's replaces that of its
-    queue."""
+    queue, and what it lends is limited in the queue that has the guarantee."""
     queue = {"name": "gpus", "pools": ["t4", "a100"], "borrowingLimit": {"t4": 2}}
     teams = [
         {"name": "vision", "guarantee": {"t4": 2}, "borrowingLimit": {"t4": 0}, "lendingLimit": {"t4": 1}},
         {"name": "speech"},
     ]
-    declaration = changed(GKE, queues=[queue], teams=teams)
+    declaration = changed(GKE, queues=[queue, {"name": "small", "pools": ["t4"]}], teams=teams)
+    assert _quota(declaration, "vision.small") == [("t4", "0", "0", None)]
     assert _quota(declaration, "vision.gpus") == [("t4", "8", "0", "4"), ("a100", "0", None, None)]
     assert _quota(declaration, "speech.gpus") == [("t4", "0", "8", None), ("a100", "0", None, None)]
 
 
 def test_the_limit_of_a_pool_that_falls_back_is_part_of_that_of_its_queue() -> None:
     """The single flavor of a fallback queue is limited by the pools with a limit, and has all nodes of the
-    others."""
+    others, or all guaranteed ones."""
     steady = {**GKE["pools"][2], "name": "steady", "capacity": "on-demand"}
     queue = {"name": "gpus", "pools": ["t4", "steady"], "fallback": True, "borrowingLimit": {"steady": 1}}
     declaration = changed(GKE, pools=[*GKE["pools"], steady], queues=[queue])
     assert _quota(declaration, "gpus") == [("gpus.pools", "0", "20", None)]
+    team = {"name": "vision", "guarantee": {"t4": 2, "steady": 1}, "lendingLimit": {"steady": 0}}
+    assert _quota(changed(declaration, teams=[team]), "vision.gpus") == [("gpus.pools", "12", "20", "8")]
 
 
 T4 = {"type": "nvidia-tesla-t4", "count": 4}

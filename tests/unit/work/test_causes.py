@@ -115,9 +115,10 @@ def test_another_queue_that_fits() -> None:
     """A workload that its queue can never run is sent to a queue of its namespace that can."""
     selecting = refused("flavor t4 doesn't match node affinity")
     template = selecting["spec"]["podSets"][0]["template"]["spec"]
-    template["nodeSelector"] = {"cloud.google.com/gke-nodepool": "cpu"}
     template["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
-    assert found(workload=selecting).remedy == "its owner can submit it to queue cpus, where it fits"
+    for selector in ({}, {"cloud.google.com/gke-nodepool": "cpu"}):
+        template["nodeSelector"] = selector
+        assert found(workload=selecting).remedy == "its owner can submit it to queue cpus, where it fits"
     template["containers"][0]["resources"] = {"requests": {"cpu": "100"}}
     assert "with other requests" in found(workload=selecting).remedy
 

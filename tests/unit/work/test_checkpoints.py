@@ -232,13 +232,17 @@ def test_a_save_whose_directory_was_cleared(tmp_path: Path) -> None:
 
 
 def test_a_step_is_saved_once(tmp_path: Path) -> None:
-    """The same step again, as after a resume, changes nothing."""
+    """The same step again, as after a resume or of two writers at once, changes nothing."""
     checkpoints = Checkpoints(tmp_path)
     _save(checkpoints, 5, "first")
     _save(checkpoints, 5, "second")
     latest = checkpoints.latest()
     assert latest is not None
     assert (latest.path / "model").read_text() == "first"
+    with checkpoints.saving(6) as directory:
+        _save(Checkpoints(tmp_path, keep=1), 6)
+        (directory / "model").write_text("second")
+    assert _step(checkpoints) == 6
     assert len(list(tmp_path.iterdir())) == 2
 
 
