@@ -6,7 +6,7 @@ No cloud publishes startup times or stock. Google publishes the preemption rate 
 
 import bisect
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from ebbtide.autoscaler.backoff import NodeSettings
 from ebbtide.autoscaler.nodes import RECLAIMABLE, Autoscaling, NodePool
+from ebbtide.declaration.model.shape.findings import shape_faults
 from ebbtide.declaration.project import yaml_file
 from ebbtide.values.user_files import LARGEST_GENERATED, UserFileError, parse_json, read_text
 from ebbtide_rehearsal import RehearsalError
@@ -58,7 +59,7 @@ class Process(Part):
     @model_validator(mode="after")
     def _one(self) -> Self:
         if sum(value is not None for value in (self.every, self.per_hour, self.file)) > 1:
-            raise ValueError("write one of every, perHour and file")
+            raise ValueError("every, perHour and file exclude each other. Write one of them.")
         return self
 
 
@@ -143,7 +144,8 @@ def read_cloud_model(path: Path | None) -> "tuple[CloudModel, Recorded]":
     try:
         model = CloudModel.model_validate(written if written is not None else {})
     except ValidationError as error:
-        raise CloudModelError("\n".join(f"{path}: {fault}" for fault in _faults(error))) from error
+        wrong = shape_faults(CloudModel, error, written, "The model")
+        raise CloudModelError("\n".join(f"{path}: {fault}" for fault in wrong)) from error
     names = {process.file for process in (*model.stock.values(), *model.reclaims.values()) if process.file}
     faults: list[str] = []
     recorded: dict[str, Availability] = {}
@@ -155,12 +157,6 @@ def read_cloud_model(path: Path | None) -> "tuple[CloudModel, Recorded]":
     if faults:
         raise CloudModelError("\n".join(faults))
     return model, recorded
-
-
-def _faults(error: ValidationError) -> Iterator[str]:
-    for fault in error.errors():
-        where = ".".join(str(part) for part in fault["loc"]) or "the model"
-        yield f"{where}: {fault['msg'].removeprefix('Value error, ')}."
 
 
 @dataclass(frozen=True, slots=True)

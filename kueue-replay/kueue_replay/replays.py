@@ -8,11 +8,12 @@ from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 from random import Random
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 from rich.console import Console
 
+from ebbtide.declaration.model.shape.findings import shape_faults
 from ebbtide.errors import EbbtideError
 from ebbtide.text import several
 from ebbtide.values.clock import in_utc
@@ -39,7 +40,7 @@ _STEP: Final = 8
 _MARGIN: Final = 1.5
 """Factor of the expected time of more jobs: waiting ones make each decision longer."""
 
-_JOBS: Final = TypeAdapter(list[TraceJob])
+_Model = TypeVar("_Model", bound=Part)
 
 OnReplay: TypeAlias = Callable[[str], None]
 """Called with the name of each replay before it begins."""
@@ -92,8 +93,22 @@ class Request(Part):
     @model_validator(mode="after")
     def _one(self) -> "Request":
         if bool(self.trace) == bool(self.jobs):
-            raise ValueError("write one of trace and jobs")
+            raise ValueError("Either trace or jobs is needed. Write exactly one of them.")
         return self
+
+
+class _Jobs(Part):
+    """The jobs of a request."""
+
+    jobs: list[TraceJob]
+
+
+def _validated(model: type[_Model], written: Mapping[str, Any]) -> _Model:
+    try:
+        return model.model_validate(written)
+    except ValidationError as error:
+        faults = shape_faults(model, error, written, "The request")
+        raise RequestError("\n".join(map(str, faults))) from error
 
 
 class JobResult(DocumentPart):
@@ -279,20 +294,14 @@ class Replay:
             RequestError: the request is invalid.
             TraceError: the trace is invalid, for one of the clusters.
         """
-        try:
-            self._request = request if isinstance(request, Request) else Request.model_validate(request)
-            self._declarations = [Declaration.of(cluster) for cluster in self._request.clusters]
-            mappers = [
-                Mapper(declaration, self._request.map_, own=True) for declaration in self._declarations
-            ]
-            check_table(mappers)
-            self._trace = _started(self._request, _trace(self._request, mappers))
-            self._declarations = [
-                Declaration.of(cluster, self._trace.first) for cluster in self._request.clusters
-            ]
-        except ValidationError as error:
-            faults = (f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}." for fault in error.errors())
-            raise RequestError("\n".join(faults)) from error
+        self._request = request if isinstance(request, Request) else _validated(Request, request)
+        self._declarations = [Declaration.of(cluster) for cluster in self._request.clusters]
+        mappers = [Mapper(declaration, self._request.map_, own=True) for declaration in self._declarations]
+        check_table(mappers)
+        self._trace = _started(self._request, _trace(self._request, mappers))
+        self._declarations = [
+            Declaration.of(cluster, self._trace.first) for cluster in self._request.clusters
+        ]
 
     def run(
         self,
@@ -406,7 +415,7 @@ def _trace(request: Request, mappers: Sequence[Mapper]) -> Trace:
     rows = (
         {"line": line, "name": "", "submit": 0.0, **job} for line, job in enumerate(request.jobs, start=1)
     )
-    return Trace("the request", "jobs", _JOBS.validate_python(list(rows)), 0.0)
+    return Trace("the request", "jobs", _validated(_Jobs, {"jobs": list(rows)}).jobs, 0.0)
 
 
 def _started(request: Request, trace: Trace) -> Trace:

@@ -49,15 +49,27 @@ def test_a_file_changes_the_defaults(tmp_path: Path) -> None:
 
 
 def test_faults_of_a_file_are_reported_together(tmp_path: Path) -> None:
-    """Every fault has the file's name and the field."""
+    """Every fault has the file's name, the field, and what to write instead."""
     file = tmp_path / "cloud.yaml"
-    file.write_text("startup: {medium: 5}\nstock: {a: {every: 1, perHour: 2}}\nreclaims: {b: {every: -1}}\n")
+    file.write_text(
+        "startup: {medium: 5, seconds: long}\nreclaims: {b: {every: -1, byHour: [1, 2]}}\n"
+        "stock: {a: {every: 1, perHour: 2}}\n"
+    )
     with pytest.raises(CloudModelError) as error:
         read_cloud_model(file)
-    message = str(error.value)
-    assert "medium" in message
-    assert "write one of every, perHour and file" in message
-    assert "reclaims" in message
+    assert sorted(line.removeprefix(f"{file}: ") for line in str(error.value).splitlines()) == [
+        "reclaims.b.byHour: byHour has 2 items. The model cannot be read. Write 24 items.",
+        "reclaims.b.every: every is -1. The model cannot be read. Write more than 0, or omit it.",
+        (
+            "startup.medium: There is no medium here. The key would have no effect. Remove it, or write one "
+            "of seconds, spread, driverSeconds, machines."
+        ),
+        (
+            'startup.seconds: seconds is the text "long"; expected a number. The model cannot be read. Write '
+            "a number here, or omit it."
+        ),
+        "stock.a: every, perHour and file exclude each other. The model cannot be read. Write one of them.",
+    ]
     file.write_text("stock: {a: {file: no.json}}\n")
     with pytest.raises(CloudModelError, match=r"no.json: The file cannot be read"):
         read_cloud_model(file)

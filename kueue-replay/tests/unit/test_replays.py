@@ -239,14 +239,71 @@ def test_a_request_is_json() -> None:
     assert document["report"]["jobs"] == 1
 
 
-def test_faults_of_a_request_are_reported_together() -> None:
-    """Unknown keys, missing ones and jobs in two places are named, on standard error of the program, too."""
-    with pytest.raises(RequestError, match=r"clusters\.0\.pools: Field required\.\nclusters\.0\.pool: "):
-        Replay({"clusters": [{"name": "dev", "pool": []}], "trace": "jobs.csv"})
-    with pytest.raises(RequestError, match="write one of trace and jobs"):
-        Replay({"clusters": [a_cluster()]})
+@pytest.mark.parametrize(
+    ("request_", "faults"),
+    [
+        (
+            {
+                "clusters": [
+                    {"name": "dev", "pools": [{"name": "t4", "cpu": 0, "memory": "much", "zones": ()}]},
+                ],
+                "trace": "jobs.csv",
+                "starts": "soon",
+            },
+            [
+                (
+                    "clusters[0].pools[0].zones: zones is empty. The value is invalid. Write a list here, or "
+                    "omit it."
+                ),
+                "clusters[0].pools[0].cpu: cpu is 0. The request cannot be read. Write 1 or more.",
+                (
+                    'clusters[0].pools[0].memory: memory is the text "much"; expected a whole number. The '
+                    "request cannot be read. Write a whole number here."
+                ),
+                "clusters[0].pools[0].maximum: maximum is missing. The field is required. Add maximum.",
+                (
+                    'starts: starts is the text "soon", which is not a time with its time zone. The request '
+                    "cannot be read. Write a time such as 2026-12-01T08:00Z, which is UTC."
+                ),
+            ],
+        ),
+        (
+            {"clusters": [{"name": "dev", "pool": ""}], "trace": "jobs.csv"},
+            [
+                (
+                    "clusters[0].pool: There is no pool here; did you mean pools? The key would have no "
+                    "effect. Write pools."
+                )
+            ],
+        ),
+        (
+            {"clusters": [a_cluster()]},
+            ["Either trace or jobs is needed. The request cannot be read. Write exactly one of them."],
+        ),
+        (
+            {"clusters": [a_cluster()], "jobs": [{"gpus": "many"}]},
+            [
+                "jobs[0].seconds: seconds is missing. The field is required. Add seconds.",
+                (
+                    'jobs[0].gpus: gpus is the text "many"; expected a whole number. The request cannot be '
+                    "read. Write a whole number here, or omit it."
+                ),
+            ],
+        ),
+    ],
+    ids=["values", "a key", "no jobs", "a job"],
+)
+def test_faults_of_a_request_are_reported_together(request_: dict[str, Any], faults: list[str]) -> None:
+    """Every fault has its place and what to write instead."""
+    with pytest.raises(RequestError) as error:
+        Replay(request_)
+    assert str(error.value).splitlines() == faults
+
+
+def test_the_program_reports_faults() -> None:
+    """Standard error has the faults of a request, and standard output nothing."""
     command = [sys.executable, "-m", "kueue_replay"]
-    for written, fault in (("{}", "clusters: Field required"), ("x", "is not JSON"), ("[]", "not an object")):
+    for written, fault in (("{}", "clusters is missing"), ("x", "is not JSON"), ("[]", "not an object")):
         done = subprocess.run(command, input=written, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (2, "")
         assert fault in done.stderr

@@ -126,7 +126,7 @@ class Condition(Declared):
     @model_validator(mode="after")
     def _something(self) -> "Condition":
         if not self.model_fields_set:
-            raise ValueError("nothing is expected")
+            raise ValueError("Nothing is expected. Write jobs: {succeeded: 1}, for example.")
         return self
 
 

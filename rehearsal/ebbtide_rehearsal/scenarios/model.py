@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_snake
 
 from ebbtide.declaration.model.base import Count, Declared
 from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.shape.findings import shape_faults
 from ebbtide.declaration.project import yaml_file
 from ebbtide.work.sweeps import SweepTask
 from ebbtide.work.tasks import Task
@@ -31,7 +32,7 @@ def _known(fields: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
     given = {to_snake(key): value for key, value in fields.items()}
     unknown = sorted(set(given) - known)
     if unknown:
-        raise ValueError(f"unknown field {', '.join(unknown)}; valid fields: {', '.join(sorted(known))}")
+        raise ValueError(f"There is no field {', '.join(unknown)}. Write one of {', '.join(sorted(known))}.")
     return given
 
 
@@ -85,7 +86,7 @@ class Submit(Declared):
     @model_validator(mode="after")
     def _one_of(self) -> "Submit":
         if sum(given is not None for given in (self.manifests, self.program, self.job, self.sweep)) != 1:
-            raise ValueError("write exactly one of `manifests`, `program`, `job` and `sweep`")
+            raise ValueError("Either manifests, program, job or sweep is needed. Write exactly one of them.")
         return self
 
 
@@ -144,9 +145,9 @@ class FailureInjection(Declared):
     def _complete(self) -> "FailureInjection":
         needed = {"quota": "limit", "api-error": "message", "slow": "seconds"}.get(self.kind)
         if needed and getattr(self, needed) is None:
-            raise ValueError(f"a fault of the kind {self.kind} needs `{needed}`")
+            raise ValueError(f"A fault of the kind {self.kind} needs {needed}. Add {needed}.")
         if self.kind == "reclaim" and (self.share is None) == (self.count is None):
-            raise ValueError("a reclaim needs either `share` or `count`")
+            raise ValueError("A reclaim needs either share or count. Write exactly one of them.")
         return self
 
 
@@ -276,10 +277,9 @@ def read(path: Path) -> Scenario:
     try:
         return Scenario.model_validate(written)
     except ValidationError as error:
-        errors = "\n".join(
-            f"  {'.'.join(str(part) for part in fault['loc']) or 'the scenario'}: {fault['msg']}"
-            for fault in error.errors()
-        )
+        whole = "Write a mapping with title and steps."
+        faults = shape_faults(Scenario, error, written, "The scenario", whole)
+        errors = "\n".join(f"  {fault}" for fault in faults)
         raise ScenarioError(f"{path} is not a scenario; nothing was started.\n{errors}") from error
 
 

@@ -53,23 +53,35 @@ def test_ours_are_readable_and_declare_what_is_valid(name: str) -> None:
 @pytest.mark.parametrize(
     ("step", "says"),
     [
-        ({"do": "jump"}, "jump"),
-        ({"do": "up", "unchangd": True}, "unchangd"),
-        ({"do": "fault", "kind": "reclaim"}, "either `share` or `count`"),
-        ({"do": "fault", "kind": "reclaim", "share": 0.5, "count": 2}, "either `share` or `count`"),
-        ({"do": "fault", "kind": "quota"}, "needs `limit`"),
-        ({"do": "fault", "kind": "slow"}, "needs `seconds`"),
-        ({"do": "submit"}, "one of `manifests`, `program`, `job` and `sweep`"),
-        ({"do": "submit", "job": {"name": "a", "qeue": "b"}}, "unknown field qeue"),
-        ({"do": "expect", "that": {}}, "nothing is expected"),
-        ({"do": "expect", "that": {"nodes": {"a": "many"}}}, "nodes.a"),
+        ({"do": "jump"}, "steps[1].do: There is no steps[1] do jump. "),
+        (
+            {"do": "up", "unchangd": True},
+            "steps[1].unchangd: There is no unchangd here; did you mean unchanged?",
+        ),
+        (
+            {"do": "fault", "kind": "reclaim"},
+            "needs either share or count. The scenario cannot be read. Write exactly",
+        ),
+        (
+            {"do": "fault", "kind": "reclaim", "share": 0.5, "count": 2},
+            "needs either share or count. The scenario cannot be read. Write exactly",
+        ),
+        ({"do": "fault", "kind": "quota"}, "needs limit. The scenario cannot be read. Add limit."),
+        ({"do": "fault", "kind": "slow"}, "needs seconds. The scenario cannot be read. Add seconds."),
+        ({"do": "submit"}, "Either manifests, program, job or sweep is needed."),
+        (
+            {"do": "submit", "job": {"name": "a", "qeue": "b"}},
+            "steps[1].job: There is no field qeue. The scenario cannot be read. Write one of args, ",
+        ),
+        ({"do": "expect", "that": {}}, "steps[1].that: Nothing is expected."),
+        ({"do": "expect", "that": {"nodes": {"a": "many"}}}, 'steps[1].that.nodes.a: a is the text "many"'),
     ],
 )
 def test_a_faulty_step_is_refused_with_its_place(tmp_path: Path, step: dict[str, Any], says: str) -> None:
     """The message names the step and what is wrong with it."""
     with pytest.raises(ScenarioError) as refused:
         read(_written(tmp_path, steps=[{"do": "up"}, step]))
-    assert "steps.1" in str(refused.value)
+    assert "steps[1]" in str(refused.value)
     assert says in str(refused.value)
 
 
@@ -79,8 +91,8 @@ def test_all_faults_are_said_at_once(tmp_path: Path) -> None:
         read(_written(tmp_path, steps=[{"do": "up", "a": 1}, {"do": "destroy", "b": 2}], speed=0))
     assert {line.split(":")[0].strip() for line in str(refused.value).splitlines()[1:]} == {
         "speed",
-        "steps.0.up.a",
-        "steps.1.destroy.b",
+        "steps[0].a",
+        "steps[1].b",
     }
 
 

@@ -90,9 +90,9 @@ def words_of(annotation: object) -> tuple[str, ...]:
 
 
 def kind_of(model: type[BaseModel]) -> str:
-    """Return the `kind` of a variant; empty for other parts."""
-    field = model.model_fields.get("kind")
-    return str(field.default) if field else ""
+    """Return the `kind` of a variant, or what a step does (`do`); empty for other parts."""
+    field = model.model_fields.get("do") or model.model_fields.get("kind")
+    return next(iter(words_of(field.annotation)), "") if field else ""
 
 
 @cache

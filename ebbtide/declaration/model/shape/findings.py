@@ -25,7 +25,7 @@ from ebbtide.declaration.model.shape.error_locations import (
     words_of,
 )
 from ebbtide.declaration.model.shape.unknown_keys import unknown_key
-from ebbtide.text import described, did_you_mean
+from ebbtide.text import described, did_you_mean, several
 from ebbtide.values.paths import is_within, path_keys, path_text
 from ebbtide.values.quantities import LARGEST
 
@@ -153,7 +153,10 @@ _EXPECTED = {
     "finite_number": "a finite number",
     "float_parsing": "a number",
     "float_type": "a number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
     "int_type": "a whole number",
+    "list_type": "a list",
     "model_attributes_type": "a mapping",
     "model_type": "a mapping",
     "string_type": "text",
@@ -217,7 +220,8 @@ def _by_example(location: Location, expected: str, own: str) -> str:
         return f"Begin each item with a dash: - {example.strip('[]')}, for example."
     if example:
         return f"Write {own}{example}, for example."
-    return f"Write {expected} here, or omit it." if expected else "Write something else, or omit it."
+    omitted = "" if location.field is not None and location.field.is_required() else ", or omit it"
+    return f"Write {expected} here{omitted}." if expected else f"Write something else{omitted}."
 
 
 def _wrong_type(location: Location, error: ErrorDetails) -> Fault:
@@ -234,21 +238,29 @@ def _missing(location: Location, _: ErrorDetails) -> Fault:
     alias = next(
         (alias for alias, field in aliases_of(owner).items() if field is location.field), location.name
     )
-    written, problem = f"{alias}: {example_of(location)}", f"{alias} is missing."
+    example = example_of(location)
+    written, problem = f"{alias}: {example}", f"{alias} is missing."
     if location.as_word:
         problem = f"The {alias} of the {location.value} is missing."
         written = f"{location.name}: {{kind: {location.value}, {written}}}"
-    fix = f"Write {written}, for example."
+    fix = f"Write {written}, for example." if example else f"Add {alias}."
     return Fault(location.path, problem, "The field is required.", fix)
 
 
-def _empty(location: Location, _: ErrorDetails) -> Fault:
-    return Fault(
-        location.path,
-        f"{location.name} is empty.",
-        "The value is invalid.",
-        _how_to_write(location, "text"),
-    )
+def _length(location: Location, error: ErrorDetails) -> Fault:
+    if not location.value:
+        fix = _how_to_write(location, "text" if isinstance(location.value, str) else "a list")
+        return Fault(location.path, f"{location.name} is empty.", "The value is invalid.", fix)
+    limits, written = error.get("ctx", {}), len(error["input"])
+    wanted = limits.get("max_length", limits["min_length"])
+    problem = f"{location.name} has {several(written, 'item')}."
+    return Fault(location.path, problem, UNREADABLE, f"Write {several(wanted, 'item')}.")
+
+
+def _of_validator(location: Location, error: ErrorDetails) -> Fault:
+    """Return the sentences of a model's own validator: what is wrong, and what to write instead."""
+    problem, _, fix = str(error.get("ctx", {})["error"]).partition(". ")
+    return Fault(location.path, f"{problem}.", UNREADABLE, fix or _how_to_write(location, ""))
 
 
 def _bounds(*parts: object) -> dict[str, float]:
@@ -292,22 +304,17 @@ def _choice(location: Location, _: ErrorDetails) -> Fault:
 
 def _kind(location: Location, error: ErrorDetails) -> Fault:
     kinds = [kind_of(variant) for variant in models_in(location.annotation)]
-    name = "capacity" if location.name == "capacity" else location.name
+    name, key = location.name, error.get("ctx", {})["discriminator"].strip("'")
     fix = f"Write one of {', '.join(kinds)}."
     if error["type"] == "union_tag_not_found":
-        path = path_text((*location.keys, "kind"))
-        return Fault(
-            path,
-            f"The kind of {name} is missing.",
-            "The field is required.",
-            f"Under kind, {fix.lower()}",
-        )
+        path, problem = path_text((*location.keys, key)), f"The {key} of {name} is missing."
+        return Fault(path, problem, "The field is required.", f"Under {key}, {fix.lower()}")
     is_word = isinstance(location.value, str)
-    written = location.value if is_word else cast("Mapping[str, object]", location.value).get("kind")
-    path = location.path if is_word else path_text((*location.keys, "kind"))
+    written = location.value if is_word else cast("Mapping[str, object]", location.value).get(key)
+    path = location.path if is_word else path_text((*location.keys, key))
     word = str(written).lower()
     near = f"; did you mean {_OTHER_WORDS[word]}?" if word in _OTHER_WORDS else did_you_mean(word, kinds)
-    return Fault(path, f"There is no {name} kind {written}{near}", UNREADABLE, fix)
+    return Fault(path, f"There is no {name} {key} {written}{near}", UNREADABLE, fix)
 
 
 def _duration(location: Location, _: ErrorDetails) -> Fault:
@@ -363,6 +370,8 @@ _DECLARATION: Final = "The declaration"
 
 _CHECKS: dict[str, _Check] = {
     **dict.fromkeys(_EXPECTED, ("value-type", _wrong_type)),
+    **dict.fromkeys(("datetime_from_date_parsing", "datetime_parsing"), ("value-type", _moment)),
+    "duration": ("duration", _duration),
     "enum": ("known-value", _choice),
     **dict.fromkeys(
         ("greater_than", "greater_than_equal", "less_than_equal"), ("value-range", _out_of_range)
@@ -371,11 +380,12 @@ _CHECKS: dict[str, _Check] = {
     "missing": ("required-field", _missing),
     "moment": ("value-type", _moment),
     "nodes_or_share": ("value-type", _nodes_or_share),
-    "string_too_short": ("required-field", _empty),
-    "too_short": ("required-field", _empty),
+    "string_too_short": ("required-field", _length),
+    "too_long": ("value-range", _length),
+    "too_short": ("required-field", _length),
     "union_tag_invalid": ("known-kind", _kind),
     "union_tag_not_found": ("required-field", _kind),
-    "value_error": ("duration", _duration),
+    "value_error": ("known-value", _of_validator),
 }
 """Rule id and fault constructor for each of pydantic's error types."""
 
@@ -395,14 +405,17 @@ def findings(model: type[BaseModel], error: ValidationError, written: object) ->
     collected: list[ShapeFinding] = []
     for details in error.errors(include_url=False):
         location = location_of(model, details["loc"], written)
-        if details["type"] == "too_short" and details["input"]:
+        type_ = details["type"]
+        if type_ == "too_short" and len(details["input"]) >= details.get("ctx", {})["min_length"]:
             continue  # the items have their own faults
+        if type_ == "value_error" and leaf_of(location.annotation) is timedelta:
+            type_ = "duration"
         if details["loc"][-1:] == ("[key]",):
             collected.append(ShapeFinding(replace(_key_of_no_text(location), rule="value-type"), location))
-        elif details["type"] in ("extra_forbidden", "invalid_key"):
+        elif type_ in ("extra_forbidden", "invalid_key"):
             collected.append(_unknown(location, model, written))
         else:
-            rule, fault_of = _CHECKS.get(details["type"], _OTHER)
+            rule, fault_of = _CHECKS.get(type_, _OTHER)
             collected.append(ShapeFinding(replace(fault_of(location, details), rule=rule), location))
     meant = {finding.meant for finding in collected}
     return tuple(
@@ -455,7 +468,7 @@ def shape_faults(
             fault,
             problem=fault.problem.replace(_DECLARATION, subject),
             consequence=fault.consequence.replace(_DECLARATION, subject),
-            fix=fault.fix if fault.path else whole,
+            fix=fault.fix if fault.path or fault.rule != "value-type" else whole,
         )
         for fault in faults
     )
