@@ -58,7 +58,9 @@ policies: policies/.venv/.installed ## The environment of the policy pack, for p
 check: lint types ## What a change needs, in a minute: style, types, and the nearest tests that it reaches.
 	@$(BIN)/python -m tests.reached $(ARGS)
 
-test: lint types pytest ## Everything that needs nothing but Python.
+test: $(VENV)/.dev ## Everything that needs nothing but Python.
+	@$(MAKE) --no-print-directory -j2 lint types
+	@$(MAKE) --no-print-directory pytest
 
 manifests: $(VENV)/.dev ## The released manifests that some tests read, from pinned Go modules: needs Go and git.
 	$(BIN)/python -m tests.manifests
