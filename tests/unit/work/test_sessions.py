@@ -106,7 +106,7 @@ def _keeper(root: Path) -> Generator[Keeper]:
             started.kill()
 
 
-def test_the_end_of_a_session(keepers: tuple[Keeper, Keeper]) -> None:
+def test_a_session_ends_after_its_last_process(keepers: tuple[Keeper, Keeper]) -> None:
     """A session ends once the last process of its user has been gone for the idle time, not before. A shell
     on a terminal is none; a command that runs in it is."""
     (kept, mark), (with_shell, other) = keepers
