@@ -107,8 +107,8 @@ def _keeper(root: Path) -> Generator[Keeper]:
 
 
 def test_a_session_ends_after_its_last_process(keepers: tuple[Keeper, Keeper]) -> None:
-    """A session ends once the last process of its user has been gone for the idle time, not before. A shell
-    on a terminal is none; a command that runs in it is."""
+    """A session ends once the last process of its user has been gone for the idle time, not before; a shell
+    on a terminal is none, and a command that runs in it is."""
     (kept, mark), (with_shell, other) = keepers
     words = [sys.executable, "-c", _TERMINAL, other]
     with (
