@@ -216,7 +216,7 @@ def test_a_newcomers_way(cloud: CloudKind, tmp_path: Path) -> None:
             ("kubectl get nodes", "Ready"),
             (f"{sys.executable} -m ebbtide doctor {stack}", "answers."),
             (f"cd {folder} && {_README[2]}", "a first step"),
-            (".venv/bin/ebbtide jobs --all", "1 completed"),
+            (f"cd {folder} && .venv/bin/ebbtide jobs --all", "1 completed"),
         ):
             status, printed = rehearsal.run(command)
             assert (status, text in printed) == (0, True), printed
