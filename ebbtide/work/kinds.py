@@ -174,13 +174,11 @@ def kind_of(api: Api, name: str, namespace: str, kinds: Sequence[Kind] = WORKLOA
 
 def _elsewhere(api: Api, kinds: Sequence[Kind], name: str) -> str:
     """Return where else a workload of that name is; empty if nowhere that the caller may list."""
+    named = f"metadata.name={name}"
     found = [
         item["metadata"]["namespace"]
         for kind in kinds
-        for item in (
-            _find(api, kind, kind.path.replace("/namespaces/{}", ""), fieldSelector=f"metadata.name={name}")
-            or {}
-        ).get("items", ())
+        for item in items_of(_find(api, kind, kind.path.replace("/namespaces/{}", ""), fieldSelector=named))
     ]
     return f" There is one in {and_list(sorted(set(found)))}: add `--namespace`." if found else ""
 

@@ -30,7 +30,7 @@ _ADDRESSES: Final = by_cloud(
 """Addresses of folders in buckets that pods of a cloud can mount, each with its form for messages (Cloud
 Storage docs, buckets, names; Azure Storage docs, data-lake-storage-introduction-abfs-uri, 2026)."""
 MOUNTS_INLINE: Final = by_cloud(gke=True, aks=False)
-"""Whether a pod may mount a bucket without a claim. On AKS it may not: with some attributes, the driver
+"""True if a pod may mount a bucket without a claim. On AKS it may not: with some attributes, the driver
 mounts with the identity of the node (see `ebbtide.placement.member_policy`)."""
 
 

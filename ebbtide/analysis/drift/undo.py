@@ -1,4 +1,4 @@
-"""How to set a property back that a refresh takes over, or that an update cannot set.
+"""Instructions that set a property back which a refresh takes over, or an update cannot set.
 
 For a Kubernetes object it is a command: the declared value conflicts with no field manager (Kubernetes docs,
 server-side apply, conflicts). A property of a node pool or a cluster is declared; the update after the

@@ -286,7 +286,7 @@ _REMOVED: Final = {
     "labels": "The first update removes it from the nodes, and pods that select it no longer start there.",
     "taints": "The first update removes it from the nodes, and pods without its toleration start there, too.",
 }
-"""What follows for a pool, by the field that is left out in part."""
+"""Consequences for the nodes of a pool, by the field of which a part is left out."""
 _CHANGED: Final = "The first update changes it."
 
 

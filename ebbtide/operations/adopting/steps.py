@@ -18,7 +18,7 @@ from ebbtide.analysis.recording.recording import Recording
 from ebbtide.clients.clouds.connect import aks_clusters, aks_schedules, gke_clusters
 from ebbtide.clients.clouds.interfaces import CloudApiError
 from ebbtide.clients.kubernetes import Api, ApiError
-from ebbtide.clients.kubernetes.objects import part, parts, text
+from ebbtide.clients.kubernetes.objects import items_of, part, parts, text
 from ebbtide.declaration.model.labels_and_taints import AGENT_POOL, NODE_POOL
 from ebbtide.declaration.project.adopt_file import (
     AdoptedResource,
@@ -320,7 +320,7 @@ def _objects(api: Api) -> Iterator[Mapping[str, Any]]:
                 kinds.setdefault(resource["kind"], f"/apis/{version}/{resource['name']}")
     for path in kinds.values():
         yield from api.items(path)
-    yield from (api.find(f"/apis/{COMPUTE_CLASS_VERSION}/computeclasses") or {}).get("items") or ()
+    yield from items_of(api.find(f"/apis/{COMPUTE_CLASS_VERSION}/computeclasses"))
     # Items of a list have no kind, other than those of custom kinds.
     yield from ({**item, "apiVersion": "apps/v1", "kind": "DaemonSet"} for item in api.items(DAEMON_SETS))
 

@@ -102,7 +102,7 @@ class _Run:
 
     @property
     def continuation(self) -> str:
-        """What to type to continue; empty if another command has called this one, and continues."""
+        """The line with the command that continues; empty if another command has called this one."""
         again = given_command().on_stack("destroy", self.stack.name)
         return "" if self.options.check else f"Continue with: {again}"
 

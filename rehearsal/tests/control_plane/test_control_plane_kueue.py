@@ -2,7 +2,6 @@
 
 import os
 import signal
-from collections.abc import Iterator
 
 import pytest
 import yaml
@@ -14,11 +13,9 @@ from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.queue_objects import QUEUES_LABEL, layers
 from ebbtide.placement.queueing import queueing
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
-from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
 from rehearsal.tests.control_plane.cluster import Object, job, pod, wait
 from rehearsal.tests.control_plane.commands import run
-from rehearsal.tests.control_plane.kueue import create_queues, started
 from tests.repository import ROOT
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
@@ -34,19 +31,11 @@ def declaration() -> Cluster:
 
 
 @pytest.fixture(scope="module")
-def kueue(
-    tools: ControlPlaneTools,
-    chart_tools: ControlPlaneTools,
-    declaration: Cluster,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[ControlPlane]:
-    """A control plane with Kueue on its system pool, and its queues."""
-    directory = tmp_path_factory.mktemp("queued")
-    with started(directory, tools, chart_tools, declaration) as (control_plane, kubectl):
-        labels = {"metadata": {"labels": {QUEUES_LABEL: "true"}}}
-        control_plane.api.patch("/api/v1/namespaces/default", labels)
-        create_queues(kubectl, declaration)
-        yield control_plane
+def kueue(kueue: ControlPlane) -> ControlPlane:
+    """A control plane with Kueue on its system pool, and queues, one of them of the namespace `default`."""
+    labels = {"metadata": {"labels": {QUEUES_LABEL: "true"}}}
+    kueue.api.patch("/api/v1/namespaces/default", labels)
+    return kueue
 
 
 def _work(name: str) -> Object:

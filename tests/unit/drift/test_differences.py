@@ -75,7 +75,7 @@ _BY_HAND: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", _OF_CLUSTER)
 def test_a_new_default_is_the_clouds_and_a_change_of_it_a_persons(name: str) -> None:
-    """GKE sets new properties on clusters that exist; whoever sets another value of one is a person."""
+    """GKE sets new properties on existing clusters; a person has set one that then gets another value."""
     token, default = "gcp:container/cluster:Cluster", {name: _OF_CLUSTER[name]}
     assert set(_makers(token, {}, default, {}).values()) == {"cloud"}
     assert set(_makers(token, default, {name: _BY_HAND[name]}, {}).values()) == {"person"}

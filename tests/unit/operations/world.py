@@ -123,7 +123,7 @@ class World(Api):
 
     @property
     def reached(self) -> tuple[Any, ...]:
-        """What a user would find, regardless of order and history."""
+        """The objects, resources and files that exist, without their history."""
         files = {path.name: path.read_text("utf-8") for path in self.root.glob("*.*")} if self.done else {}
         return copy.deepcopy((self.objects, self.deployment, self.stopped, self.cloud, files))
 
