@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from ebbtide.analysis.reading.facts import RecordedPool
+from ebbtide.declaration.catalog.clouds import is_gke_zone, region_of
 from ebbtide.declaration.catalog.machines import spelled
 from ebbtide.declaration.model.addons import Addons
 from ebbtide.declaration.model.capacity import Queued
@@ -228,6 +229,9 @@ def without_faults(draft: Draft, faults: tuple[Fault, ...]) -> bool:
                 changed = True
             case ("cloud", "overrides", *rest):
                 changed |= _refuse(draft, "", [str(key) for key in rest], reason)
+            case ("cloud", "location") if "regions" not in draft.cloud:
+                draft.cloud["regions"] = [_region(draft)]
+                changed = True
             case ("cloud", str(field)) if (
                 draft.is_whole and field in _OPTIONAL and draft.cloud.pop(field, None)
             ):
@@ -239,6 +243,16 @@ def without_faults(draft: Draft, faults: tuple[Fault, ...]) -> bool:
             case _:
                 pass
     return changed
+
+
+def _region(draft: Draft) -> Fields:
+    """Return the region of the cluster, which is newer than the tables, with the zones of its pools."""
+    location: str = draft.cloud["location"]
+    pools = (zone for pool in draft.read.values() for zone in pool.zones)
+    zones = dict.fromkeys((*found_zones(draft.found.clusters[0]), *pools))
+    if is_gke_zone(location):
+        zones[location] = None
+    return {"name": region_of(location), **({"zones": list(zones)} if zones else {})}
 
 
 _MACHINE: Final = (

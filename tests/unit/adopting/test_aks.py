@@ -76,6 +76,19 @@ def test_shapes_are_adopted(shape: str) -> None:
     assert unlisted(found(getattr(shapes, shape)), adoption) == []
 
 
+def test_a_region_that_is_newer_than_the_tables_is_declared() -> None:
+    """A cluster in a region that no table has is adopted, with the region and its pools' zones under
+    `regions`."""
+    documents = [
+        {**item, **({"location": "polandsouth"} if "location" in item else {})} for item in shapes.CILIUM
+    ]
+    cloud = adopted(documents, pools_only=True).declaration["cloud"]
+    assert (cloud["location"], cloud["regions"]) == (
+        "polandsouth",
+        [{"name": "polandsouth", "zones": ["1", "2"]}],
+    )
+
+
 @pytest.mark.parametrize("pools_only", [False, True])
 def test_a_pool_keeps_its_capacity_reservation_group(*, pools_only: bool) -> None:
     """The pool is declared with the id of its group, and neither the group nor a reservation is created."""

@@ -244,3 +244,14 @@ def test_zeroes_that_the_provider_requires_are_sent() -> None:
     (config,) = (item.inputs["nodeConfig"] for item in adoption.recording if item.type == gke.NODE_POOL)
     assert isinstance(config, dict)
     assert config["advancedMachineFeatures"] == {"enableNestedVirtualization": True, "threadsPerCore": 0}
+
+
+@pytest.mark.parametrize(
+    ("location", "zones"),
+    [("europe-north9", ["europe-north9-b", "europe-north9-c"]), ("europe-north9-a", ["europe-north9-a"])],
+)
+def test_a_region_that_is_newer_than_the_tables_is_declared(location: str, zones: list[str]) -> None:
+    """A cluster in a region that no table has is adopted, with the region and its zones under `regions`."""
+    document = cluster("c", location, [{**_T4, "locations": zones}], locations=zones)
+    cloud = adopted(document, pools_only=True).declaration["cloud"]
+    assert (cloud["location"], cloud["regions"]) == (location, [{"name": "europe-north9", "zones": zones}])
