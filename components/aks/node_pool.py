@@ -285,10 +285,9 @@ class CapacityReservation(pulumi.ComponentResource):
     ) -> None:
         super().__init__("ebbtide:aks:CapacityReservation", name, {}, opts)
         pool, inside = args.pool, pulumi.ResourceOptions(parent=self)
-        own = fitting(f"{args.cluster}-{pool.name}", CAPACITY_RESERVATION_GROUP)
         group = compute.CapacityReservationGroup(
             name,
-            capacity_reservation_group_name=own,
+            capacity_reservation_group_name=_group_name(args.cluster, pool.name),
             resource_group_name=args.resource_group,
             location=args.location,
             zones=list(pool.zones) or None,
@@ -314,10 +313,14 @@ class CapacityReservation(pulumi.ComponentResource):
         self.register_outputs({"group": self.group})
 
 
+def _group_name(cluster: str, pool: str) -> str:
+    return fitting(f"{cluster}-{pool}", CAPACITY_RESERVATION_GROUP)
+
+
 def group_id(subscription: str, resource_group: str, cluster: str, pool: str) -> str:
     """Return the resource id of the group of a cluster's pool, which is known before it is created, so that a
     preview refuses another one for an existing pool."""
     return (
         f"/subscriptions/{subscription}/resourceGroups/{resource_group}/providers/Microsoft.Compute/"
-        f"capacityReservationGroups/{fitting(f'{cluster}-{pool}', CAPACITY_RESERVATION_GROUP)}"
+        f"capacityReservationGroups/{_group_name(cluster, pool)}"
     )
