@@ -102,11 +102,14 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
         )
         _change_state(stack, config_file, cwd, undo=undo, yes=yes)
         return
+    given = given_command()
+    name = stack_name(stack, None)
+    given.begin(name)
     from ebbtide.analysis.preview.stack_files import project_path
     from ebbtide.operations.adopting.steps import Request, find, prove, write_files
 
     request = Request(
-        stack=stack_name(stack, None),
+        stack=name,
         root=project_path(cwd).parent,
         files=tuple(from_ or ()),
         cluster=cluster,
@@ -119,8 +122,6 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
         pools_only=pools_only,
         overwrite=overwrite,
     )
-    given = given_command()
-    given.begin(request.stack)
     adopted = prove(request, find(request))
     given.happens(f"the files of stack {request.stack} are being written")
     given.options = {**given.options, "overwrite": ("--overwrite",)}  # what exists from now on is this one's
@@ -146,9 +147,9 @@ def _check_alone(others: "Mapping[str, object]", option: str) -> None:
     Raises:
         AdoptionError: some are given.
     """
-    from ebbtide.operations.adopting.found import AdoptionError
-
     if given := [name for name, value in others.items() if value]:
+        from ebbtide.operations.adopting.found import AdoptionError
+
         raise AdoptionError(
             f"{option} reads no cluster and prints no document: it takes the stack's files. Omit "
             f"{and_list(given)}."
@@ -157,11 +158,11 @@ def _check_alone(others: "Mapping[str, object]", option: str) -> None:
 
 def _change_state(stack: str | None, config_file: Path | None, cwd: Path, *, undo: bool, yes: bool) -> None:
     """Take the adopted resources into the state, or out of it."""
+    name = stack_name(stack, config_file)
+    given_command().begin(name)
     from ebbtide.operations.adopting.resources import import_resources, remove_resources
     from ebbtide.operations.update.up import Update
 
-    name = stack_name(stack, config_file)
-    given_command().begin(name)
     files, backend, opened = opened_stack(name, config_file, cwd)
     update = Update(opened, files, console(sys.stdout))
 

@@ -94,10 +94,11 @@ def _selected(cwd: Path) -> str:
 
 
 def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, choices: _Choices) -> int:
+    given = given_command()
+    given.begin()
     from ebbtide.operations.ending import destroy as destroying
 
     name = stack_name(stack, config_file) if stack or config_file else _selected(cwd)
-    given = given_command()
     given.begin(name)
     files, _, opened = opened_stack(name, config_file, cwd)
 

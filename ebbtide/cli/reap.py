@@ -65,14 +65,14 @@ def reap(
     status 1: an expired stack or resource remains, or a project or subscription that you named cannot be
     searched. Exit status 2: the machine's clock is wrong, or with --yes none could be started.
     """
+    given = given_command()
+    if yes:
+        given.begin()
     from ebbtide.clients.clouds.interfaces import Account
     from ebbtide.declaration.project.source import project_directory
     from ebbtide.operations.ending import expiry as reaping
     from ebbtide.operations.engine.backend import Backend
 
-    given = given_command()
-    if yes:
-        given.begin()
     now = clock.now()
     backend = Backend(project_directory(cwd.resolve()), stacks or ())
     accounts = [
@@ -179,14 +179,14 @@ def extend(
     whose policy limits the lifetime are refused. Exit status 1: the stack is not updated, and expires as
     before.
     """
+    name = stack_name(stack, config_file)
+    given = given_command()
+    given.begin(name)
     from ebbtide.operations.ending import expiry as extending
 
-    name = stack_name(stack, config_file)
     files, _, opened = opened_stack(name, config_file, cwd)
     extension = extending.extension(name, files.declaration(), opened.state(), hours, clock.now())
     extending.check_policy(name, files.policy(), extension.hours)
-    given = given_command()
-    given.begin(name)
     given.happens(f"the lifetime is {extension.hours} hours in {files.config_file.name}")
     opened.configure(extending.PATH, extension.hours)
     say(

@@ -46,12 +46,13 @@ def sleep(
     continues with the same call. Exit status 1: work runs, and neither --wait nor --now is given, or the
     stack expires before it is woken; nothing was changed.
     """
-    from ebbtide.operations import sleep as sleeping
-
     if wait and now:
         raise SleepOptionsError("--wait and --now exclude each other: write one of them.")
+    opened = _opened(stack, config_file, cwd)
+    from ebbtide.operations import sleep as sleeping
+
     running = sleeping.Running.WAIT if wait else sleeping.Running.END if now else sleeping.Running.REFUSE
-    if not sleeping.sleep(_opened(stack, config_file, cwd), running, say, planned):
+    if not sleeping.sleep(opened, running, say, planned):
         raise typer.Exit(ExitStatus.FOUND)
 
 
@@ -61,17 +62,18 @@ def wake(stack: BackendStack = None, *, config_file: ConfigFile = None, cwd: Cwd
     An interrupted command continues with the same call. In a region without capacity the cloud may be unable
     to start the machines.
     """
+    opened = _opened(stack, config_file, cwd)
     from ebbtide.operations import sleep as sleeping
 
-    sleeping.wake(_opened(stack, config_file, cwd), say)
+    sleeping.wake(opened, say)
 
 
 def _opened(stack: str | None, config_file: Path | None, cwd: Path) -> "Sleeper":
+    name = stack_name(stack, config_file)
+    given_command().begin(name)
     from ebbtide.clients.clouds import connect
     from ebbtide.operations.sleep import sleeper
 
-    name = stack_name(stack, config_file)
-    given_command().begin(name)
     files, _, opened = opened_stack(name, config_file, cwd)
     with files.prices():
         return sleeper(

@@ -89,6 +89,8 @@ def _updated(
     drift_check: bool,
     verbose: bool,
 ) -> int:
+    name = stack_name(stack, config_file)
+    given_command().begin(name)
     from ebbtide.operations import access, drift
     from ebbtide.operations.engine import state
     from ebbtide.operations.leftovers.stack import existing_refusals, lost_state_refusals
@@ -96,8 +98,6 @@ def _updated(
     from ebbtide.operations.update.plan import plan_of
     from ebbtide.operations.update.up import Update
 
-    name = stack_name(stack, config_file)
-    given_command().begin(name)
     files, _, opened = opened_stack(name, config_file, cwd)
     output = console(sys.stdout)
     update = Update(opened, files, output, drain_timeout, verbose)

@@ -1,5 +1,6 @@
 """Commands that are interrupted in each of their phases, over a cluster and an engine in memory."""
 
+import builtins
 import json
 import re
 import shlex
@@ -224,3 +225,32 @@ def test_what_is_said_has_happened_and_its_command_continues(
 
     ends = [interrupted(turn) for turn in range(turns)]
     interrupted(turns // 2, ends[turns // 2])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "up",
+        "destroy dev",
+        "destroy",
+        "sleep",
+        "wake",
+        "extend --hours 2",
+        "reap --yes",
+        "adopt",
+        "adopt --undo",
+    ],
+)
+def test_nothing_is_changed_before_a_command_is_loaded(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that changes something says that nothing was changed, also while it is still imported."""
+    real = builtins.__import__
+
+    def imported(name: str, *rest: Any) -> object:
+        if name.startswith(("ebbtide.operations.", "ebbtide.clients.")):
+            raise KeyboardInterrupt
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", imported)
+    ended = CliRunner().invoke(app, words.split())
+    assert ended.output.startswith("Interrupted: nothing was changed. Continue with: "), ended.output
+    assert ended.exit_code == ExitStatus.INTERRUPTED
