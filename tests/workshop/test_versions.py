@@ -202,3 +202,6 @@ def test_a_move_lists_what_is_left() -> None:
         assert re.search(rf"^    {file}: \d+", shown, re.MULTILINE)
     assert "rehearsal/ebbtide_rehearsal/tools/modules/trainer/go.mod: " in shown
     assert "CHANGELOG.md" not in shown
+    shown = "\n".join(commands.left("kubernetes", PINS["kubernetes"].version))
+    for group in ("kubernetes", "streaming"):  # staging modules are 0.36.2 of 1.36.2
+        assert re.search(rf"/modules/{group}/go.mod: \d+, \d+", shown)
