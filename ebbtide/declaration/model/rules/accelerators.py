@@ -204,26 +204,17 @@ def _fits_the_machine(pool: PoolIn) -> Iterator[Fault]:
     known, own = tpu_topologies(kind), one_host_topology(kind, chips)
     if known is not None and not known.has(topology):
         others = " or multiples of 4 in every dimension, such as 4x4x8" if known.multiples_of else ""
-        yield Fault(
-            pool.at("tpuTopology"),
-            f"{kind} has no topology {topology}.",
-            NO_GKE_POOL,
-            f"Write {or_list([name for name in known.listed if chips_of(name) > chips])}{others}.",
-        )
+        problem = f"{kind} has no topology {topology}."
+        fix = f"Write {or_list([name for name in known.listed if chips_of(name) > chips])}{others}."
     elif chips_of(topology) % chips:
-        yield Fault(
-            pool.at("tpuTopology"),
-            f"{topology} has {chips_of(topology)} chips, and a node has {chips}.",
-            NO_GKE_POOL,
-            f"Write a topology with a multiple of {chips} chips.",
-        )
+        problem = f"{topology} has {chips_of(topology)} chips, and a node has {chips}."
+        fix = f"Write a topology with a multiple of {chips} chips."
     elif topology != own and (chips_of(topology) == chips or (own and chips != _CHIPS_OF_SEVERAL)):
-        yield Fault(
-            pool.at("tpuTopology"),
-            f"A slice of this machine is one node, and its topology {own or 'that of the machine'}.",
-            NO_GKE_POOL,
-            "Remove tpuTopology, or write a machine of 4 chips, such as ct6e-standard-4t.",
-        )
+        problem = f"A slice of this machine is one node, and its topology {own or 'that of the machine'}."
+        fix = "Remove tpuTopology, or write a machine of 4 chips, such as ct6e-standard-4t."
+    else:
+        return
+    yield Fault(pool.at("tpuTopology"), problem, NO_GKE_POOL, fix)
 
 
 _CHIPS_OF_SEVERAL = 4

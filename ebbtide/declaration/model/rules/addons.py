@@ -283,11 +283,10 @@ def _own_namespaces(cluster: Cluster) -> Iterator[Fault]:
     "the minimum versions of the add-ons' own documents (catalog/versions.py, 2026)",
 )
 def _recent_enough(cluster: Cluster) -> Iterator[Fault]:
-    pinned = cluster.site.kubernetes_version
-    for add_on in cluster.add_ons if pinned is not None else ():
+    pinned = cluster.site.kubernetes_version or "latest"
+    for add_on in cluster.add_ons:
         spec, least = add_on.spec, add_on.least_kubernetes
-        have, need = ([int(part) for part in re.findall(r"\d+", text or "")] for text in (pinned, least))
-        if have < need[: len(have)]:
+        if least is not None and is_earlier(pinned, least):
             yield Fault(
                 f"addons.{spec.name}",
                 f"{spec.title} needs Kubernetes {least} or later, and kubernetesVersion is {pinned}.",

@@ -58,9 +58,9 @@ class Row:
     field: str
     offence: Callable[[PoolIn], object]
     problem: str
-    consequence: str
     fix: str
     source: str
+    consequence: str = NO_GKE_POOL
 
     def check(self, pool: PoolIn) -> Iterator[Fault]:
         """Return a fault if the pool has one of these capacity types and its field breaks the rule."""
@@ -141,7 +141,6 @@ ROWS = (
         field="nodes.count",
         offence=lambda pool: pool.pool.nodes.count,
         problem="A {kind} pool cannot have a fixed number of nodes.",
-        consequence=NO_GKE_POOL,
         fix="Write nodes: {{max: {value}}}.",
         source=f"{_TOOLKIT}; k8s-config-connector#11085",
     ),
@@ -151,7 +150,6 @@ ROWS = (
         field="nodes.min",
         offence=lambda pool: pool.pool.nodes.min or None,
         problem="A {kind} pool starts with no nodes, and min is {value}.",
-        consequence=NO_GKE_POOL,
         fix="Remove min.",
         source=f"{_TOOLKIT}; k8s-config-connector#11085",
     ),
@@ -161,7 +159,6 @@ ROWS = (
         field="compact",
         offence=lambda pool: None if pool.resolved.has_tpus else _compact(pool),
         problem="A queued pool does not support compact placement.",
-        consequence=NO_GKE_POOL,
         fix="Remove compact.",
         source=_TOOLKIT,
     ),
@@ -171,7 +168,6 @@ ROWS = (
         field="compact",
         offence=_compact_not_for_flex,
         problem="A flex-start pool of {value} does not support compact placement.",
-        consequence=NO_GKE_POOL,
         fix="Omit compact, or write a machine of the series a3-ultragpu, a4 or h4d.",
         source="cluster-toolkit modules/compute/gke-node-pool (2026)",
     ),
@@ -191,7 +187,6 @@ ROWS = (
         field="capacity",
         offence=_not_on_demand,
         problem="Google Cloud offers {value} only as spot or flex-start, and the capacity is {kind}.",
-        consequence=NO_GKE_POOL,
         fix="Write capacity: spot, flex-start or queued, or machine: a3-highgpu-8g.",
         source="Compute Engine docs, accelerator-optimized-machines (2026)",
     ),
@@ -201,7 +196,6 @@ ROWS = (
         field="compact",
         offence=_compact_series,
         problem="Nodes of the {value} series do not support compact placement.",
-        consequence=NO_GKE_POOL,
         fix="Omit compact, or write a machine of a series such as c2, n2, g2, a2, a3 or a4.",
         source="GKE docs, compact-placement (2026); catalog/data/machine_series.csv",
     ),
@@ -221,7 +215,6 @@ ROWS = (
         field="compact",
         offence=_zones_of_compact,
         problem="Compact placement is within one zone, and this pool spans {value}.",
-        consequence=NO_GKE_POOL,
         fix="Write the one zone under zones, or omit compact.",
         source=f"{_TOOLKIT}; GKE docs, compact-placement (2026)",
     ),
@@ -231,7 +224,6 @@ ROWS = (
         field="autoRepair",
         offence=lambda pool: pool.pool.auto_repair or None,
         problem="GKE does not repair the nodes of a {kind} pool.",
-        consequence=NO_GKE_POOL,
         fix="Remove autoRepair.",
         source=f"{_TOOLKIT}; {_FLEX_DOCS}",
     ),
@@ -252,7 +244,6 @@ ROWS = (
         field="capacity.maxRunDuration",
         offence=_run_duration,
         problem="{value} is not a supported maximum run duration of a node.",
-        consequence=NO_GKE_POOL,
         fix="Write 10m to 7d, or omit it for 7d.",
         source=f"{_FLEX_DOCS}: 604800 s at most; GoogleCloudPlatform/cluster-autoscaler@7d250507, "
         "pkg/autoprovisioning/injection.go: 600 s at least (2026-08)",
@@ -284,7 +275,6 @@ ROWS = (
         field="shutdownGrace",
         offence=_grace_out_of_range,
         problem="{value} is not a supported shutdown grace period of a spot node.",
-        consequence=NO_GKE_POOL,
         fix="Write 0s, 30s or 120s, or omit it for 30s.",
         source="google-cloud-container, NodeKubeletConfig.shutdown_grace_period_seconds (2026); "
         "GoogleCloudPlatform/magic-modules#17556",

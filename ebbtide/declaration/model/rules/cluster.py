@@ -1,11 +1,10 @@
 """The cluster as a whole: settings of an existing one, versions and upgrade channels, and maintenance."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from functools import partial
-from operator import attrgetter
 from typing import Final, assert_never
 
 from ebbtide.declaration.catalog.clouds import account_host
@@ -29,62 +28,38 @@ from ebbtide.declaration.model.rules.rule import (
 from ebbtide.text import and_list
 from ebbtide.values import durations
 from ebbtide.values.clock import today
-from ebbtide.values.cloud_kind import CloudKind
+from ebbtide.values.cloud_kind import CloudKind, by_cloud
+from ebbtide.values.paths import python_name
 
-
-@dataclass(frozen=True, slots=True)
-class ClusterSetting:
-    """A field of the cloud that is set when a cluster is created; `attribute` is its path in the model."""
-
-    cloud: CloudKind
-    field: str
-    attribute: str
-    settled: str
-
-
-_CHANNEL = "by its release channel"
-_ACCESS = "by its own settings"
-_RANGE = "by its network"
-
-
-ROWS: tuple[ClusterSetting, ...] = (
-    ClusterSetting(CloudKind.GKE, "releaseChannel", "release_channel", _CHANNEL),
-    ClusterSetting(CloudKind.GKE, "access.networks", "access.networks", _ACCESS),
-    ClusterSetting(CloudKind.GKE, "access.private", "access.private", _ACCESS),
-    ClusterSetting(CloudKind.GKE, "maintenance", "maintenance", _ACCESS),
-    ClusterSetting(CloudKind.GKE, "consolidation.profile", "consolidation.profile", _ACCESS),
-    ClusterSetting(CloudKind.GKE, "keys.secrets", "keys.secrets", _ACCESS),
-    ClusterSetting(CloudKind.GKE, "network.nodes", "network.nodes", _RANGE),
-    ClusterSetting(CloudKind.GKE, "network.pods", "network.pods", _RANGE),
-    ClusterSetting(CloudKind.GKE, "network.services", "network.services", _RANGE),
-    ClusterSetting(CloudKind.GKE, "overrides", "overrides", _ACCESS),
-    ClusterSetting(CloudKind.AKS, "overrides", "overrides", _ACCESS),
-    ClusterSetting(CloudKind.AKS, "createResourceGroup", "create_resource_group", _ACCESS),
-    ClusterSetting(CloudKind.AKS, "tier", "tier", _ACCESS),
-    ClusterSetting(CloudKind.AKS, "upgradeChannel", "upgrade_channel", _ACCESS),
-    ClusterSetting(CloudKind.AKS, "access.admins", "access.admins", _ACCESS),
-    ClusterSetting(CloudKind.AKS, "access.networks", "access.networks", _ACCESS),
-    ClusterSetting(CloudKind.AKS, "access.private", "access.private", _ACCESS),
-    ClusterSetting(CloudKind.AKS, "access.privateDnsZone", "access.private_dns_zone", _ACCESS),
-    ClusterSetting(CloudKind.AKS, "maintenance", "maintenance", _ACCESS),
-    ClusterSetting(CloudKind.AKS, "consolidation.delayMinutes", "consolidation.delay_minutes", _ACCESS),
-    ClusterSetting(
-        CloudKind.AKS, "consolidation.afterAddMinutes", "consolidation.after_add_minutes", _ACCESS
-    ),
-    ClusterSetting(CloudKind.AKS, "keys.secrets", "keys.secrets", _ACCESS),
-    ClusterSetting(CloudKind.AKS, "keys.disks", "keys.disks", _ACCESS),
-    ClusterSetting(CloudKind.AKS, "network.nodes", "network.nodes", _RANGE),
-    ClusterSetting(CloudKind.AKS, "network.pods", "network.pods", _RANGE),
-    ClusterSetting(CloudKind.AKS, "network.services", "network.services", _RANGE),
-    ClusterSetting(CloudKind.AKS, "network.managed", "network.managed", _RANGE),
+_ACCESS, _RANGE = "by its own settings", "by its network"
+_SETTLED: Final[Mapping[CloudKind, Mapping[str, str]]] = by_cloud(
+    gke={
+        "releaseChannel": "by its release channel",
+        **dict.fromkeys(("access.networks", "access.private", "maintenance"), _ACCESS),
+        **dict.fromkeys(("consolidation.profile", "keys.secrets"), _ACCESS),
+        **dict.fromkeys(("network.nodes", "network.pods", "network.services"), _RANGE),
+        "overrides": _ACCESS,
+    },
+    aks={
+        **dict.fromkeys(("overrides", "createResourceGroup", "tier", "upgradeChannel"), _ACCESS),
+        **dict.fromkeys(("access.admins", "access.networks", "access.private"), _ACCESS),
+        **dict.fromkeys(("access.privateDnsZone", "maintenance"), _ACCESS),
+        **dict.fromkeys(("consolidation.delayMinutes", "consolidation.afterAddMinutes"), _ACCESS),
+        **dict.fromkeys(("keys.secrets", "keys.disks"), _ACCESS),
+        **dict.fromkeys(("network.nodes", "network.pods", "network.services", "network.managed"), _RANGE),
+    },
 )
+"""Fields that are set when a cluster is created, and what sets them in an existing one, by cloud."""
 
 
-def _as_left_out(cluster: Cluster, attribute: str) -> object:
-    """Return the default of the field."""
-    *parents, last = attribute.split(".")
-    part: Declared = attrgetter(".".join(parents))(cluster.cloud) if parents else cluster.cloud
-    return type(part).model_fields[last].get_default(call_default_factory=True)
+def _is_default(cloud: Cloud, field: str) -> bool:
+    """Return whether a field of the cloud has its default."""
+    part: Declared = cloud
+    *parents, last = map(python_name, field.split("."))
+    for parent in parents:
+        part = getattr(part, parent)
+    default = type(part).model_fields[last].get_default(call_default_factory=True)
+    return getattr(part, last) == default
 
 
 @cluster_rule(
@@ -95,16 +70,14 @@ def _made_with(cluster: Cluster) -> Iterator[Fault]:
     existing = cluster.cloud.existing
     if existing is None:
         return
-    for row in ROWS:
-        if row.cloud is not cluster.site.cloud:
-            continue
-        if attrgetter(row.attribute)(cluster.cloud) != _as_left_out(cluster, row.attribute):
+    for field, settled in _SETTLED[cluster.site.cloud].items():
+        if not _is_default(cluster.cloud, field):
             yield Fault(
-                f"cloud.{row.field}",
-                f"The cluster {existing.name} already exists, and {row.field} is configured by the "
-                "cluster's owner.",
-                f"The field would have no effect: the value is set {row.settled}.",
-                f"Remove {row.field}, or remove existing to create a new cluster.",
+                f"cloud.{field}",
+                f"The cluster {existing.name} already exists, and {field} is configured by the cluster's "
+                "owner.",
+                f"The field would have no effect: the value is set {settled}.",
+                f"Remove {field}, or remove existing to create a new cluster.",
             )
 
 

@@ -169,30 +169,17 @@ def _gke_zones(pool: PoolIn) -> Iterator[Fault]:
     if not zones:
         return
     for index, zone in enumerate(pool.pool.zones):
-        path = pool.at(f"zones[{index}]")
         if zone in zones:
             continue
+        problem = f"{region} has no zone {zone}."
+        fix = f"Write {or_list(zones)}. Add the zone to cloud.regions {_BEHIND}."
         if not is_gke_zone(zone):
-            yield Fault(
-                path,
-                f"{zone} is not a Google Cloud zone.",
-                NO_POOL,
-                f"Write a zone of the region, such as {zones[0]}.",
-            )
+            problem = f"{zone} is not a Google Cloud zone."
+            fix = f"Write a zone of the region, such as {zones[0]}."
         elif region_of(zone) != region:
-            yield Fault(
-                path,
-                f"The zone {zone} is not in {region}, where the cluster is.",
-                NO_POOL,
-                f"Write a zone of {region}, such as {zones[0]}.",
-            )
-        else:
-            yield Fault(
-                path,
-                f"{region} has no zone {zone}.",
-                NO_POOL,
-                f"Write {or_list(zones)}. Add the zone to cloud.regions {_BEHIND}.",
-            )
+            problem = f"The zone {zone} is not in {region}, where the cluster is."
+            fix = f"Write a zone of {region}, such as {zones[0]}."
+        yield Fault(pool.at(f"zones[{index}]"), problem, NO_POOL, fix)
 
 
 @pool_rule(

@@ -264,6 +264,14 @@ def _placed(cluster: Cluster) -> Iterator[tuple[str, Queue, int, ResolvedPool]]:
                 yield f"queues[{number}].pools[{index}]", queue, index, known[name]
 
 
+def _alternatives(cluster: Cluster) -> Iterator[tuple[str, ResolvedPool, ResolvedPool]]:
+    """Yield each alternative pool of these queues, with its path, after the queue's preferred pool."""
+    known = {pool.name: pool for pool in cluster.work_pools}
+    for path, queue, index, pool in _placed(cluster):
+        if index and (preferred := known.get(queue.pools[0])) is not None:
+            yield path, preferred, pool
+
+
 @cluster_rule("fallback needs several pools", f"{_GKE}; {_EXPANDER}")
 def _something_to_fall_back_to(cluster: Cluster) -> Iterator[Fault]:
     for number, queue in _fallback_queues(cluster):
@@ -330,12 +338,7 @@ def _backs_off(cluster: Cluster) -> Iterator[Fault]:
     "fallback pools have same accelerators", f"{KUEUE}, ClusterQueue v1beta2, nominalQuota (2026-08-20)"
 )
 def _same_resource(cluster: Cluster) -> Iterator[Fault]:
-    for path, queue, index, pool in _placed(cluster):
-        first = next(
-            (candidate for candidate in cluster.work_pools if candidate.name == queue.pools[0]), None
-        )
-        if first is None or not index:
-            continue
+    for path, first, pool in _alternatives(cluster):
         kinds = [candidate.accelerator_type for candidate in (first, pool)]
         if len({resource_name(kind) if kind else "" for kind in kinds}) > 1:
             preferred, alternative = (kind or "no accelerators" for kind in kinds)
@@ -440,12 +443,7 @@ def _class_name(cluster: Cluster) -> Iterator[Fault]:
     severity=Severity.WARNED,
 )
 def _as_large(cluster: Cluster) -> Iterator[Fault]:
-    for path, queue, index, pool in _placed(cluster):
-        first = next(
-            (candidate for candidate in cluster.work_pools if candidate.name == queue.pools[0]), None
-        )
-        if first is None or not index:
-            continue
+    for path, first, pool in _alternatives(cluster):
         preferred, alternative = first.offered, pool.offered
         count, others = (member.accelerator.count if member.accelerator else 0 for member in (first, pool))
         if (

@@ -54,49 +54,49 @@ def _labels(name: str) -> dict[str, str]:
     return {f"{name}.{label}": "owner" for label in BILLING}
 
 
-_ACCOUNT: Final = "azure-native:storage:StorageAccount"
 _NAMED: Final = {"name": "name", "project": "cloud.project", "region": "cloud.location"}
-_NETWORK: Final = "cloud.network"
-_NO_NETWORK: Final = "The stack creates no network of its own."
+_AZURE: Final = {"resourceGroupName": "cloud.resourceGroup", "location": "cloud.location"} | _labels("tags")
+_BY_ROLES: Final = "Members' access, which is granted by roles, would be another one."
+
+
+def _of_network(
+    token: str, derived: Mapping[str, str], *paths: str, relied_on: Mapping[str, Relied] | None = None
+) -> _Kind:
+    """Return a part of the stack's own network; its inputs at the paths are derived from `cloud.network`."""
+    of = Overridable(token, {**derived, **dict.fromkeys(paths, "cloud.network")}, relied_on or {})
+    return _Kind(of, _has_own_network, "The stack creates no network of its own.")
+
+
+def _of_bucket(
+    token: str, derived: Mapping[str, str], relied_on: Mapping[str, Relied] | None = None
+) -> _Kind:
+    """Return a part of Azure's storage for a team's bucket."""
+    of = Overridable(token, {"resourceGroupName": "cloud.resourceGroup", **derived}, relied_on or {})
+    return _Kind(of, lambda cluster: any(team.bucket for team in cluster.teams), _NO_BUCKET)
+
+
+_ACCOUNT: Final = "azure-native:storage:StorageAccount"
 _NO_BUCKET: Final = "No team has a bucket."
 _NO_REGISTRY: Final = "No team has a registry."
-_BY_ROLES: Final = "Members' access, which is granted by roles, would be another one."
-_AZURE: Final = {"resourceGroupName": "cloud.resourceGroup", "location": "cloud.location"} | _labels("tags")
 
 KINDS: Final[Mapping[CloudKind, Mapping[str, _Kind]]] = by_cloud(
     gke={
-        "network": _Kind(
-            Overridable("gcp:compute/network:Network", _NAMED | {"autoCreateSubnetworks": _NETWORK}, {}),
-            _has_own_network,
-            _NO_NETWORK,
+        "network": _of_network("gcp:compute/network:Network", _NAMED, "autoCreateSubnetworks"),
+        "subnetwork": _of_network(
+            "gcp:compute/subnetwork:Subnetwork",
+            _NAMED,
+            *("network", "ipCidrRange", "secondaryIpRanges"),
+            relied_on={
+                "privateIpGoogleAccess": Relied(
+                    "Nodes without public addresses would not reach Google's APIs.", value=True
+                )
+            },
         ),
-        "subnetwork": _Kind(
-            Overridable(
-                "gcp:compute/subnetwork:Subnetwork",
-                _NAMED | dict.fromkeys(("network", "ipCidrRange", "secondaryIpRanges"), _NETWORK),
-                {
-                    "privateIpGoogleAccess": Relied(
-                        "Nodes without public addresses would not reach Google's APIs.", value=True
-                    )
-                },
-            ),
-            _has_own_network,
-            _NO_NETWORK,
-        ),
-        "router": _Kind(
-            Overridable("gcp:compute/router:Router", _NAMED | {"network": _NETWORK}, {}),
-            _has_own_network,
-            _NO_NETWORK,
-        ),
-        "router_nat": _Kind(
-            Overridable(
-                "gcp:compute/routerNat:RouterNat",
-                _NAMED
-                | {"router": _NETWORK, "subnetworks": _NETWORK, "sourceSubnetworkIpRangesToNat": _NETWORK},
-                {},
-            ),
-            _has_own_network,
-            _NO_NETWORK,
+        "router": _of_network("gcp:compute/router:Router", _NAMED, "network"),
+        "router_nat": _of_network(
+            "gcp:compute/routerNat:RouterNat",
+            _NAMED,
+            *("router", "subnetworks", "sourceSubnetworkIpRangesToNat"),
         ),
         "bucket": _Kind(
             Overridable(
@@ -135,41 +135,24 @@ KINDS: Final[Mapping[CloudKind, Mapping[str, _Kind]]] = by_cloud(
         ),
     },
     aks={
-        "virtual_network": _Kind(
-            Overridable(
-                "azure-native:network:VirtualNetwork",
-                _AZURE
-                | {"virtualNetworkName": "name", "addressSpace": "cloud.network.nodes", "subnets": _NETWORK},
-                {},
-            ),
-            _has_own_network,
-            _NO_NETWORK,
+        "virtual_network": _of_network(
+            "azure-native:network:VirtualNetwork",
+            {**_AZURE, "virtualNetworkName": "name", "addressSpace": "cloud.network.nodes"},
+            "subnets",
         ),
-        "subnet": _Kind(
-            Overridable(
-                "azure-native:network:Subnet",
-                {
-                    "resourceGroupName": "cloud.resourceGroup",
-                    "virtualNetworkName": "name",
-                    **dict.fromkeys(("subnetName", "name", "addressPrefix", "addressPrefixes"), _NETWORK),
-                },
-                {},
-            ),
-            _has_own_network,
-            _NO_NETWORK,
+        "subnet": _of_network(
+            "azure-native:network:Subnet",
+            {"resourceGroupName": "cloud.resourceGroup", "virtualNetworkName": "name"},
+            *("subnetName", "name", "addressPrefix", "addressPrefixes"),
         ),
-        "storage_account": _Kind(
-            Overridable(
-                _ACCOUNT,
-                _AZURE | {"accountName": "name"},
-                {
-                    "kind": Relied("It would not be the account of a bucket.", value="StorageV2"),
-                    "isHnsEnabled": Relied("Pods mount the bucket as a file system.", value=True),
-                    "allowSharedKeyAccess": Relied(_BY_ROLES, value=False),
-                },
-            ),
-            lambda cluster: any(team.bucket for team in cluster.teams),
-            _NO_BUCKET,
+        "storage_account": _of_bucket(
+            _ACCOUNT,
+            {**_AZURE, "accountName": "name"},
+            {
+                "kind": Relied("It would not be the account of a bucket.", value="StorageV2"),
+                "isHnsEnabled": Relied("Pods mount the bucket as a file system.", value=True),
+                "allowSharedKeyAccess": Relied(_BY_ROLES, value=False),
+            },
         ),
         "file_storage_account": _Kind(
             Overridable(
@@ -183,35 +166,16 @@ KINDS: Final[Mapping[CloudKind, Mapping[str, _Kind]]] = by_cloud(
             lambda cluster: any(team.volume and team.volume.kind == "azure-files" for team in cluster.teams),
             "No team has a volume of Azure Files.",
         ),
-        "blob_service": _Kind(
-            Overridable(
-                "azure-native:storage:BlobServiceProperties",
-                {
-                    "resourceGroupName": "cloud.resourceGroup",
-                    **dict.fromkeys(("accountName", "blobServicesName"), "name"),
-                },
-                {
-                    name: Relied(
-                        "A bucket has a hierarchical namespace, which does not support it.", value=False
-                    )
-                    for name in ("isVersioningEnabled", "changeFeed.enabled", "restorePolicy.enabled")
-                },
+        "blob_service": _of_bucket(
+            "azure-native:storage:BlobServiceProperties",
+            {"accountName": "name", "blobServicesName": "name"},
+            dict.fromkeys(
+                ("isVersioningEnabled", "changeFeed.enabled", "restorePolicy.enabled"),
+                Relied("A bucket has a hierarchical namespace, which does not support it.", value=False),
             ),
-            lambda cluster: any(team.bucket for team in cluster.teams),
-            _NO_BUCKET,
         ),
-        "management_policy": _Kind(
-            Overridable(
-                "azure-native:storage:ManagementPolicy",
-                {
-                    "resourceGroupName": "cloud.resourceGroup",
-                    "accountName": "name",
-                    "managementPolicyName": "name",
-                },
-                {},
-            ),
-            lambda cluster: any(team.bucket for team in cluster.teams),
-            _NO_BUCKET,
+        "management_policy": _of_bucket(
+            "azure-native:storage:ManagementPolicy", {"accountName": "name", "managementPolicyName": "name"}
         ),
         "registry": _Kind(
             Overridable(
