@@ -224,6 +224,11 @@ def _by_example(location: Location, expected: str, own: str) -> str:
     return f"Write {expected} here{omitted}." if expected else f"Write something else{omitted}."
 
 
+def _unreadable(location: Location, problem: str, fix: str) -> Fault:
+    """Return the fault of a value; the problem continues its name."""
+    return Fault(location.path, f"{location.name} {problem}", UNREADABLE, fix)
+
+
 def _wrong_type(location: Location, error: ErrorDetails) -> Fault:
     expected = "a word or a mapping" if location.name in _WORDS_TOO else _EXPECTED[error["type"]]
     problem = f"{location.name} is {described(location.value)}; expected {expected}."
@@ -253,8 +258,7 @@ def _length(location: Location, error: ErrorDetails) -> Fault:
         return Fault(location.path, f"{location.name} is empty.", "The value is invalid.", fix)
     limits, written = error.get("ctx", {}), len(error["input"])
     wanted = limits.get("max_length", limits["min_length"])
-    problem = f"{location.name} has {several(written, 'item')}."
-    return Fault(location.path, problem, UNREADABLE, f"Write {several(wanted, 'item')}.")
+    return _unreadable(location, f"has {several(written, 'item')}.", f"Write {several(wanted, 'item')}.")
 
 
 def _of_validator(location: Location, error: ErrorDetails) -> Fault:
@@ -283,23 +287,14 @@ def _out_of_range(location: Location, error: ErrorDetails) -> Fault:
     else:
         wanted = least if "gt" in limits else f"{least} or more"
     required = location.field is not None and location.field.is_required()
-    return Fault(
-        location.path,
-        f"{location.name} is {location.value}.",
-        UNREADABLE,
-        f"Write {wanted}{'' if required else ', or omit it'}.",
-    )
+    fix = f"Write {wanted}{'' if required else ', or omit it'}."
+    return _unreadable(location, f"is {location.value}.", fix)
 
 
 def _choice(location: Location, _: ErrorDetails) -> Fault:
     words = words_of(location.annotation)
     near = did_you_mean(str(location.value).lower(), words)
-    return Fault(
-        location.path,
-        f"{location.name} cannot be {location.value}{near}",
-        UNREADABLE,
-        f"Write one of {', '.join(words)}.",
-    )
+    return _unreadable(location, f"cannot be {location.value}{near}", f"Write one of {', '.join(words)}.")
 
 
 def _kind(location: Location, error: ErrorDetails) -> Fault:
@@ -320,30 +315,19 @@ def _kind(location: Location, error: ErrorDetails) -> Fault:
 def _duration(location: Location, _: ErrorDetails) -> Fault:
     bare = isinstance(location.value, int | float) or str(location.value).strip().isdigit()
     wrong = "and a duration needs a unit" if bare else "which is not a duration in whole seconds"
-    return Fault(
-        location.path,
-        f"{location.name} is {described(location.value)}, {wrong}.",
-        UNREADABLE,
-        "Write a number with its unit: 30s, 90m, 12h or 7d.",
-    )
+    problem = f"is {described(location.value)}, {wrong}."
+    return _unreadable(location, problem, "Write a number with its unit: 30s, 90m, 12h or 7d.")
 
 
 def _moment(location: Location, _: ErrorDetails) -> Fault:
-    return Fault(
-        location.path,
-        f"{location.name} is {described(location.value)}, which is not a time with its time zone.",
-        UNREADABLE,
-        "Write a time such as 2026-12-01T08:00Z, which is UTC.",
-    )
+    problem = f"is {described(location.value)}, which is not a time with its time zone."
+    return _unreadable(location, problem, "Write a time such as 2026-12-01T08:00Z, which is UTC.")
 
 
 def _nodes_or_share(location: Location, _: ErrorDetails) -> Fault:
-    return Fault(
-        location.path,
-        f"{location.name} is {described(location.value)}; expected a number of nodes, or a share of them.",
-        UNREADABLE,
-        f"Write {location.name}: 1, for example, or on AKS a share from 1% to 100%.",
-    )
+    problem = f"is {described(location.value)}; expected a number of nodes, or a share of them."
+    fix = f"Write {location.name}: 1, for example, or on AKS a share from 1% to 100%."
+    return _unreadable(location, problem, fix)
 
 
 def _key_of_no_text(location: Location) -> Fault:
@@ -353,12 +337,7 @@ def _key_of_no_text(location: Location) -> Fault:
 
 
 def _other(location: Location, _: ErrorDetails) -> Fault:
-    return Fault(
-        location.path,
-        f"{location.name} cannot be {described(location.value)}.",
-        UNREADABLE,
-        _how_to_write(location, ""),
-    )
+    return _unreadable(location, f"cannot be {described(location.value)}.", _how_to_write(location, ""))
 
 
 _Check = tuple[str, Callable[[Location, ErrorDetails], Fault]]

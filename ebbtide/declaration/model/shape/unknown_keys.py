@@ -33,157 +33,126 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class _WellKnown:
-    """Keys of other tools with their names in the declaration; `{key}` is replaced with the key."""
+    """Keys of other tools, with what the declaration has instead.
 
-    owners: tuple[str, ...]
+    Attributes:
+        keys: the keys.
+        instead: end of the problem's sentence.
+        consequence: as of `Reading`; so are `fix` and `meant`.
+        owners: parts of the declaration.
+    """
+
     keys: tuple[str, ...]
-    reading: Reading
+    instead: str
+    consequence: str
+    fix: str
+    meant: str = ""
+    owners: tuple[str, ...] = ("Pool",)
 
 
-_SIZES = (
-    *("minPerZone", "maxPerZone", "perZone", "minCount", "maxCount", "minNodes", "maxNodes"),
-    *("minNodeCount", "maxNodeCount", "minSize", "maxSize", "totalMinNodeCount", "totalMaxNodeCount"),
-    *("nodeCount", "numNodes", "initialNodeCount"),
-)
+_OF_NODES = ("Pool", "Nodes")
+_CAPACITY = "spot and other kinds of capacity are written under capacity."
+_AT_FULL_PRICE = "The pool would have on-demand machines at full price."
+_SCARCE = "The pool would have on-demand machines, which are scarce for GPUs."
 
 _WELL_KNOWN = (
     _WellKnown(
-        ("Pool", "Nodes"),
-        _SIZES,
-        Reading(
-            "There is no {key}: nodes.min and nodes.max are totals of the pool, for all of its zones.",
-            "Numbers per zone would silently be multiplied by the number of zones.",
-            "Write nodes: {{min: 0, max: 4}} with the totals.",
-            "nodes",
-        ),
-    ),
-    _WellKnown(
-        ("Pool", "Nodes"),
-        ("autoscaling", "enableAutoscaling", "enableAutoScaling", "autoScaling"),
-        Reading(
-            "There is no {key}: a pool always scales between nodes.min and nodes.max.",
-            _IGNORED,
-            "Write nodes: {{max: 4}}, or nodes: {{count: 4}} for a fixed number.",
-            "nodes",
-        ),
-    ),
-    _WellKnown(
-        ("Pool",),
-        ("spot", "scaleSetPriority", "priority", "provisioningModel"),
-        Reading(
-            "There is no {key}: spot and other kinds of capacity are written under capacity.",
-            "The pool would have on-demand machines at full price.",
-            "Write capacity: spot.",
-            "capacity",
-        ),
-    ),
-    _WellKnown(
-        ("Pool",),
-        ("preemptible",),
-        Reading(
-            "There is no {key}: spot and other kinds of capacity are written under capacity.",
-            "The pool would have on-demand machines at full price.",
-            "Write capacity: spot, or capacity: preemptible for preemptible VMs.",
-            "capacity",
-        ),
-    ),
-    _WellKnown(
-        ("Pool",),
-        ("queuedProvisioning", "enableQueuedProvisioning", "queued"),
-        Reading(
-            "There is no {key}: spot and other kinds of capacity are written under capacity.",
-            "The pool would have on-demand machines, which are scarce for GPUs.",
-            "Write capacity: queued.",
-            "capacity",
-        ),
-    ),
-    _WellKnown(
-        ("Pool",),
-        ("flexStart", "enableFlexStart"),
-        Reading(
-            "There is no {key}: spot and other kinds of capacity are written under capacity.",
-            "The pool would have on-demand machines, which are scarce for GPUs.",
-            "Write capacity: flex-start.",
-            "capacity",
-        ),
-    ),
-    _WellKnown(
-        ("Pool",),
-        ("machineType", "vmSize", "instanceType", "nodeVmSize"),
-        Reading(
-            "There is no {key}: the machine type is written under machine.",
-            "The pool would have no machine type.",
-            "Write machine: and the type.",
-            "machine",
-        ),
-    ),
-    _WellKnown(
-        ("Pool",),
         (
-            "gpu",
-            "gpus",
-            "guestAccelerator",
-            "guestAccelerators",
-            "accelerators",
-            "acceleratorType",
-            "gpuType",
+            *("minPerZone", "maxPerZone", "perZone", "minCount", "maxCount", "minNodes", "maxNodes"),
+            *("minNodeCount", "maxNodeCount", "minSize", "maxSize", "totalMinNodeCount"),
+            *("totalMaxNodeCount", "nodeCount", "numNodes", "initialNodeCount"),
         ),
-        Reading(
-            "There is no {key}: accelerators are written under accelerator, for one node.",
-            "The nodes would have no accelerators.",
-            "Write accelerator: {{type: nvidia-tesla-t4, count: 1}}.",
-            "accelerator",
-        ),
+        "nodes.min and nodes.max are totals of the pool, for all of its zones.",
+        "Numbers per zone would silently be multiplied by the number of zones.",
+        "Write nodes: {min: 0, max: 4} with the totals.",
+        "nodes",
+        _OF_NODES,
     ),
     _WellKnown(
-        ("Pool",),
+        ("autoscaling", "enableAutoscaling", "enableAutoScaling", "autoScaling"),
+        "a pool always scales between nodes.min and nodes.max.",
+        _IGNORED,
+        "Write nodes: {max: 4}, or nodes: {count: 4} for a fixed number.",
+        "nodes",
+        _OF_NODES,
+    ),
+    _WellKnown(
+        ("spot", "scaleSetPriority", "priority", "provisioningModel"),
+        _CAPACITY,
+        _AT_FULL_PRICE,
+        "Write capacity: spot.",
+        "capacity",
+    ),
+    _WellKnown(
+        ("preemptible",),
+        _CAPACITY,
+        _AT_FULL_PRICE,
+        "Write capacity: spot, or capacity: preemptible for preemptible VMs.",
+        "capacity",
+    ),
+    _WellKnown(
+        ("queuedProvisioning", "enableQueuedProvisioning", "queued"),
+        _CAPACITY,
+        _SCARCE,
+        "Write capacity: queued.",
+        "capacity",
+    ),
+    _WellKnown(
+        ("flexStart", "enableFlexStart"), _CAPACITY, _SCARCE, "Write capacity: flex-start.", "capacity"
+    ),
+    _WellKnown(
+        ("machineType", "vmSize", "instanceType", "nodeVmSize"),
+        "the machine type is written under machine.",
+        "The pool would have no machine type.",
+        "Write machine: and the type.",
+        "machine",
+    ),
+    _WellKnown(
+        (
+            *("gpu", "gpus", "guestAccelerator", "guestAccelerators", "accelerators"),
+            *("acceleratorType", "gpuType"),
+        ),
+        "accelerators are written under accelerator, for one node.",
+        "The nodes would have no accelerators.",
+        "Write accelerator: {type: nvidia-tesla-t4, count: 1}.",
+        "accelerator",
+    ),
+    _WellKnown(
         ("reservationAffinity",),
-        Reading(
-            "There is no {key}: it follows from the capacity kind.",
-            "Spot, flex-start and queued nodes cannot use a reservation.",
-            "Remove it, or write capacity: {{kind: reservation, name: NAME}}, or affinity: any for any "
-            "matching reservation.",
-        ),
+        "it follows from the capacity kind.",
+        "Spot, flex-start and queued nodes cannot use a reservation.",
+        "Remove it, or write capacity: {kind: reservation, name: NAME}, or affinity: any for any matching "
+        "reservation.",
     ),
     _WellKnown(
-        ("Pool",),
         ("diskSizeGb", "diskSize", "diskType", "osDiskSizeGb", "osDiskType", "bootDisk"),
-        Reading(
-            "There is no {key}: the boot disk is written under disk.",
-            "The disk would have the default size and type.",
-            "Write disk: {{sizeGib: 100, type: pd-balanced}}, or one of its fields.",
-            "disk",
-        ),
+        "the boot disk is written under disk.",
+        "The disk would have the default size and type.",
+        "Write disk: {sizeGib: 100, type: pd-balanced}, or one of its fields.",
+        "disk",
     ),
     _WellKnown(
-        ("Pool",),
         ("mode",),
-        Reading(
-            "There is no {key}: the purpose of a pool is written under role.",
-            "The pool would be a work pool.",
-            "Write role: system for the system pool, and omit role for all others.",
-            "role",
-        ),
+        "the purpose of a pool is written under role.",
+        "The pool would be a work pool.",
+        "Write role: system for the system pool, and omit role for all others.",
+        "role",
     ),
     _WellKnown(
-        ("Gke", "Aks"),
         ("region", "zone"),
-        Reading(
-            "There is no {key}: the location of a cluster is written under location.",
-            "The cluster would have no cloud.",
-            "Write location: and a region, or on GKE a zone.",
-            "location",
-        ),
+        "the location of a cluster is written under location.",
+        "The cluster would have no cloud.",
+        "Write location: and a region, or on GKE a zone.",
+        "location",
+        ("Gke", "Aks"),
     ),
     _WellKnown(
-        ("Cluster",),
         ("nodePools", "agentPools", "agentPoolProfiles"),
-        Reading(
-            "There is no {key}: node pools are written under pools.",
-            "The cluster would have no pools.",
-            "Write pools: and the list.",
-            "pools",
-        ),
+        "node pools are written under pools.",
+        "The cluster would have no pools.",
+        "Write pools: and the list.",
+        "pools",
+        ("Cluster",),
     ),
 )
 
@@ -191,10 +160,7 @@ _WELL_KNOWN = (
 def _well_known(owner: str, key: str) -> Reading | None:
     for row in _WELL_KNOWN:
         if owner in row.owners and key in row.keys:
-            reading = row.reading
-            return Reading(
-                reading.problem.format(key=key), reading.consequence, reading.fix.format(), reading.meant
-            )
+            return Reading(f"There is no {key}: {row.instead}", row.consequence, row.fix, row.meant)
     return None
 
 
@@ -246,11 +212,7 @@ def unknown_key(
     for variant in location.variants[1:]:
         if key in aliases_of(variant):
             mine, other = kind_of(location.variants[0]), kind_of(variant)
-            return Reading(
-                f"{key} is a field of {other}, not of {mine}.",
-                _IGNORED,
-                "Remove it.",
-            )
+            return Reading(f"{key} is a field of {other}, not of {mine}.", _IGNORED, "Remove it.")
     if near := _nearest(key, known):
         return Reading(f"There is no {key} here; did you mean {near}?", _IGNORED, f"Write {near}.", near)
     if owner is not whole and key in aliases_of(whole) and not is_given:
