@@ -339,11 +339,10 @@ def with_defaults(written: object, defaults: Mapping[str, Any]) -> object:
     returned unchanged, for validation to report."""
     if not isinstance(written, Mapping):
         return written
-    fields = cast("Mapping[str, Any]", written)
-    return {**defaults, **{key: _merged(defaults.get(key), value) for key, value in fields.items()}}
-
-
-def _merged(default: Any, value: Any) -> Any:
-    if isinstance(default, Mapping) and isinstance(value, Mapping):
-        return {**cast("Mapping[str, Any]", default), **cast("Mapping[str, Any]", value)}
-    return value
+    fields = dict(cast("Mapping[str, Any]", written))
+    for key, default in defaults.items():
+        if key not in fields:
+            fields[key] = default
+        elif isinstance(default, Mapping) and isinstance(fields[key], Mapping):
+            fields[key] = {**default, **fields[key]}
+    return fields

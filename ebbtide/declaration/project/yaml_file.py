@@ -347,13 +347,6 @@ def _unexpected_colon(error: _Error) -> Sentences:
     )
 
 
-def _no_item(_: _Error) -> Sentences:
-    return (
-        "There is a key where only list items are allowed.",
-        "Begin a new item with a dash, or indent the key like the first key of the item above it.",
-    )
-
-
 def _no_key(error: _Error) -> Sentences:
     if error.line[: error.mark.column].strip():
         return "There is text after the end of the value.", "Remove it, or put the whole value in quotes."
@@ -380,38 +373,37 @@ def _quote_not_closed(error: _Error) -> Sentences:
     return f"The quote that opens in line {error.start.line + 1} is not closed.", "Close it in the same line."
 
 
-def _colon_in_braces(_: _Error) -> Sentences:
-    return "A colon has no space and no value after it.", "Write `key: value`, or `key: {}` for its defaults."
-
-
-def _no_value(_: _Error) -> Sentences:
-    return "A value is missing here, or the file is truncated.", "Write the rest of the list or mapping."
-
-
-def _undefined_alias(_: _Error) -> Sentences:
-    return (
-        "An alias refers to an anchor that the file does not have.",
-        "If the asterisk is part of the value, put the value in quotes.",
-    )
-
-
-def _second_document(_: _Error) -> Sentences:
-    return "A second document begins here.", "Remove the `---` and what follows it."
-
-
-_EXPLAINED: Final[tuple[tuple[str, Callable[[_Error], Sentences]], ...]] = (
+_EXPLAINED: Final[tuple[tuple[str, Callable[[_Error], Sentences] | Sentences], ...]] = (
     ("cannot start any token", _bad_first_character),
     ("mapping values are not allowed", _unexpected_colon),
-    ("block (collection|sequence), .*('-' indicator|block end)", _no_item),
+    (
+        "block (collection|sequence), .*('-' indicator|block end)",
+        (
+            "There is a key where only list items are allowed.",
+            "Begin a new item with a dash, or indent the key like the first key of the item above it.",
+        ),
+    ),
     ("block mapping", _no_key),
     ("',' or", _not_closed),
-    ("flow node", _no_value),
+    (
+        "flow node",
+        ("A value is missing here, or the file is truncated.", "Write the rest of the list or mapping."),
+    ),
     ("quoted scalar", _quote_not_closed),
-    ("unexpected ':'", _colon_in_braces),
-    ("undefined alias", _undefined_alias),
-    ("single document", _second_document),
+    (
+        "unexpected ':'",
+        ("A colon has no space and no value after it.", "Write `key: value`, or `key: {}` for its defaults."),
+    ),
+    (
+        "undefined alias",
+        (
+            "An alias refers to an anchor that the file does not have.",
+            "If the asterisk is part of the value, put the value in quotes.",
+        ),
+    ),
+    ("single document", ("A second document begins here.", "Remove the `---` and what follows it.")),
 )
-"""Patterns of the parser's messages, in order of precedence."""
+"""Patterns of the parser's messages with their explanations, in order of precedence."""
 
 
 def explain_syntax(error: yaml.MarkedYAMLError, text: str) -> Sentences:
@@ -431,7 +423,7 @@ def explain_syntax(error: yaml.MarkedYAMLError, text: str) -> Sentences:
         return "The line is indented with a tab, which YAML does not allow.", "Indent with spaces."
     for pattern, explain in _EXPLAINED:
         if re.search(pattern, words):
-            return explain(fault)
+            return explain(fault) if callable(explain) else explain
     return f"The file is not valid YAML: {words}.", ""
 
 

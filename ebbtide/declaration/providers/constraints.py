@@ -30,7 +30,7 @@ is created.
 import csv
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fnmatch import fnmatchcase
@@ -40,7 +40,7 @@ from typing import Any, Final, Literal, cast, get_args
 
 from ebbtide.values.paths import ancestors
 
-_TABLES: Final = ("gcp.csv", "azure_native.csv", "kubernetes.csv", "kueue.csv", "noted.csv")
+_TABLES: Final = ("gcp", "azure_native", "kubernetes", "kueue", "noted")
 _UNLESS: Final = "unless "
 _NUMBERS: Final = (int, float, str)
 _LIMITS: Final[Mapping[str, tuple[tuple[type, ...], Callable[[Any, str], bool]]]] = {
@@ -159,16 +159,21 @@ def most(token: str, path: str) -> int:
     return int(next(limits).value)
 
 
+def _table(name: str) -> Iterator[dict[str, str]]:
+    """Return the rows of a table."""
+    text = (resources.files("ebbtide.declaration.providers") / "schemas" / f"{name}.csv").read_text()
+    return iter(csv.DictReader(text.splitlines()))
+
+
 @cache
 def _rows() -> dict[str, list[tuple[str, str, str]]]:
     """Return property, constraint and value of every row, by type."""
     result: dict[str, list[tuple[str, str, str]]] = {}
     for name in _TABLES:
-        text = (resources.files("ebbtide.declaration.providers") / "schemas" / name).read_text()
-        for row in csv.DictReader(text.splitlines()):
+        for row in _table(name):
             limit = (row["constraint"], row["value"])
             result.setdefault(row["type"], []).append((row["property"], *limit))
-            if name == "noted.csv" and row["type"] == _POOL:
+            if name == "noted" and row["type"] == _POOL:
                 type_, inside = _INLINE_POOL
                 result.setdefault(type_, []).append((f"{inside}.{row['property']}", *limit))
     return result
@@ -176,11 +181,7 @@ def _rows() -> dict[str, list[tuple[str, str, str]]]:
 
 @cache
 def _pattern_words() -> Mapping[str, str]:
-    text = (resources.files("ebbtide.declaration.providers") / "schemas" / "patterns.csv").read_text()
-    return {
-        row["pattern"]: f"{row['words']}, such as {row['example']}"
-        for row in csv.DictReader(text.splitlines())
-    }
+    return {row["pattern"]: f"{row['words']}, such as {row['example']}" for row in _table("patterns")}
 
 
 def words_of_pattern(pattern: str) -> str:
@@ -235,8 +236,7 @@ def makers_of(token: str) -> tuple[MakerRow, ...]:
 @cache
 def _maker_rows() -> Mapping[str, list[MakerRow]]:
     result: dict[str, list[MakerRow]] = {}
-    text = (resources.files("ebbtide.declaration.providers") / "schemas" / "makers.csv").read_text()
-    for row in csv.DictReader(text.splitlines()):
+    for row in _table("makers"):
         made = MakerRow(row["property"], row["maker"], row["condition"], row["source"])
         result.setdefault(row["type"], []).append(made)
     return result
@@ -286,8 +286,7 @@ def unknown(tokens: Iterable[str]) -> list[str]:
 def rows() -> Mapping[str, list[Need]]:
     """Return the rows of the table by resource type."""
     result: dict[str, list[Need]] = {}
-    text = (resources.files("ebbtide.declaration.providers") / "schemas" / "needs.csv").read_text()
-    for row in csv.DictReader(text.splitlines()):
+    for row in _table("needs"):
         need = Need(
             api=row["api"],
             permissions=tuple(row["permissions"].split()),
