@@ -34,61 +34,36 @@ _EMAIL: Final = "{accountId}@{accountHost}"
 _AGENT: Final = "service-{number}@gcp-sa-{service:label}.iam.gserviceaccount.com"
 _STORAGE_AGENT: Final = "service-{number}@gs-project-accounts.iam.gserviceaccount.com"
 
+
+def _linked(id_: str, **outputs: str) -> ResourceTemplate:
+    """Return the template of a resource of Compute Engine, whose link ends in its id."""
+    return ResourceTemplate(id_, {"name": "{name}", **outputs, "selfLink": _COMPUTE + id_})
+
+
 RESOURCES: Final[Mapping[str, ResourceTemplate]] = {
-    "gcp:compute/network:Network": ResourceTemplate(
-        "projects/{project}/global/networks/{name}",
-        {"name": "{name}", "selfLink": f"{_COMPUTE}projects/{{project}}/global/networks/{{name}}"},
+    "gcp:compute/network:Network": _linked("projects/{project}/global/networks/{name}"),
+    "gcp:compute/subnetwork:Subnetwork": _linked(
+        "projects/{project}/regions/{region}/subnetworks/{name}", region="{region}"
     ),
-    "gcp:compute/subnetwork:Subnetwork": ResourceTemplate(
-        "projects/{project}/regions/{region}/subnetworks/{name}",
-        {
-            "name": "{name}",
-            "region": "{region}",
-            "selfLink": f"{_COMPUTE}projects/{{project}}/regions/{{region}}/subnetworks/{{name}}",
-        },
-    ),
-    "gcp:compute/router:Router": ResourceTemplate(
-        "projects/{project}/regions/{region}/routers/{name}",
-        {
-            "name": "{name}",
-            "region": "{region}",
-            "selfLink": f"{_COMPUTE}projects/{{project}}/regions/{{region}}/routers/{{name}}",
-        },
+    "gcp:compute/router:Router": _linked(
+        "projects/{project}/regions/{region}/routers/{name}", region="{region}"
     ),
     "gcp:compute/routerNat:RouterNat": ResourceTemplate(
         "{project}/{region}/{router:last}/{name}",
         {"name": "{name}", "region": "{region}"},
     ),
-    "gcp:compute/address:Address": ResourceTemplate(
-        "projects/{project}/regions/{region}/addresses/{name}",
-        {
-            "name": "{name}",
-            "address": "{address}",
-            "selfLink": f"{_COMPUTE}projects/{{project}}/regions/{{region}}/addresses/{{name}}",
-        },
+    "gcp:compute/address:Address": _linked(
+        "projects/{project}/regions/{region}/addresses/{name}", address="{address}"
     ),
-    "gcp:compute/firewall:Firewall": ResourceTemplate(
-        "projects/{project}/global/firewalls/{name}",
-        {"name": "{name}", "selfLink": f"{_COMPUTE}projects/{{project}}/global/firewalls/{{name}}"},
-    ),
-    "gcp:compute/resourcePolicy:ResourcePolicy": ResourceTemplate(
-        "projects/{project}/regions/{region}/resourcePolicies/{name}",
-        {
-            "name": "{name}",
-            "selfLink": f"{_COMPUTE}projects/{{project}}/regions/{{region}}/resourcePolicies/{{name}}",
-        },
+    "gcp:compute/firewall:Firewall": _linked("projects/{project}/global/firewalls/{name}"),
+    "gcp:compute/resourcePolicy:ResourcePolicy": _linked(
+        "projects/{project}/regions/{region}/resourcePolicies/{name}"
     ),
     "gcp:compute/futureReservation:FutureReservation": ResourceTemplate(
         "projects/{project}/zones/{zone}/futureReservations/{name}",
         {"name": "{name}", "project": "{project}", "zone": "{zone}"},
     ),
-    "gcp:compute/reservation:Reservation": ResourceTemplate(
-        "projects/{project}/zones/{zone}/reservations/{name}",
-        {
-            "name": "{name}",
-            "selfLink": f"{_COMPUTE}projects/{{project}}/zones/{{zone}}/reservations/{{name}}",
-        },
-    ),
+    "gcp:compute/reservation:Reservation": _linked("projects/{project}/zones/{zone}/reservations/{name}"),
     "gcp:container/cluster:Cluster": ResourceTemplate(
         _CLUSTER,
         {
@@ -114,11 +89,11 @@ RESOURCES: Final[Mapping[str, ResourceTemplate]] = {
             "project": "{project}",
         },
     ),
-    "gcp:serviceaccount/iAMMember:IAMMember": ResourceTemplate("{serviceAccountId}/{role}/{member}", {}),
-    "gcp:serviceaccount/iAMBinding:IAMBinding": ResourceTemplate("{serviceAccountId}/{role}", {}),
-    "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember": ResourceTemplate("{cryptoKeyId}/{role}/{member}", {}),
-    "gcp:projects/iAMMember:IAMMember": ResourceTemplate("{project}/{role}/{member}", {}),
-    "gcp:projects/iAMBinding:IAMBinding": ResourceTemplate("{project}/{role}", {}),
+    "gcp:serviceaccount/iAMMember:IAMMember": ResourceTemplate("{serviceAccountId}/{role}/{member}"),
+    "gcp:serviceaccount/iAMBinding:IAMBinding": ResourceTemplate("{serviceAccountId}/{role}"),
+    "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember": ResourceTemplate("{cryptoKeyId}/{role}/{member}"),
+    "gcp:projects/iAMMember:IAMMember": ResourceTemplate("{project}/{role}/{member}"),
+    "gcp:projects/iAMBinding:IAMBinding": ResourceTemplate("{project}/{role}"),
     "gcp:projects/service:Service": ResourceTemplate("{project}/{service}", {"project": "{project}"}),
     "gcp:projects/serviceIdentity:ServiceIdentity": ResourceTemplate(
         "projects/{project}/services/{service}",
@@ -132,7 +107,7 @@ RESOURCES: Final[Mapping[str, ResourceTemplate]] = {
             "selfLink": "https://www.googleapis.com/storage/v1/b/{name}",
         },
     ),
-    "gcp:storage/bucketIAMMember:BucketIAMMember": ResourceTemplate("b/{bucket}/{role}/{member}", {}),
+    "gcp:storage/bucketIAMMember:BucketIAMMember": ResourceTemplate("b/{bucket}/{role}/{member}"),
     "gcp:filestore/instance:Instance": ResourceTemplate(
         "projects/{project}/locations/{location}/instances/{name}",
         {"name": "{name}", "networks": [{"ipAddresses": ["{address}"]}]},
@@ -146,11 +121,15 @@ RESOURCES: Final[Mapping[str, ResourceTemplate]] = {
         },
     ),
     "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember": ResourceTemplate(
-        "projects/{project}/locations/{location}/repositories/{repository:last}/{role}/{member}",
-        {},
+        "projects/{project}/locations/{location}/repositories/{repository:last}/{role}/{member}"
     ),
 }
 """Templates of resources by type."""
+
+
+def _with_id(template: ResourceTemplate) -> dict[str, Template]:
+    return {"id": template.id, **template.outputs}
+
 
 INVOKES: Final[Mapping[str, Mapping[str, Template]]] = {
     "gcp:container/getCluster:getCluster": {
@@ -199,17 +178,10 @@ INVOKES: Final[Mapping[str, Mapping[str, Template]]] = {
         "name": "{projectId}",
         "number": "{number}",
     },
-    "gcp:compute/getNetwork:getNetwork": {
-        "id": "projects/{project}/global/networks/{name}",
-        "name": "{name}",
-        "selfLink": f"{_COMPUTE}projects/{{project}}/global/networks/{{name}}",
-    },
+    "gcp:compute/getNetwork:getNetwork": _with_id(RESOURCES["gcp:compute/network:Network"]),
     "gcp:compute/getSubnetwork:getSubnetwork": {
-        "id": "projects/{project}/regions/{region}/subnetworks/{name}",
-        "name": "{name}",
-        "region": "{region}",
+        **_with_id(RESOURCES["gcp:compute/subnetwork:Subnetwork"]),
         "ipCidrRange": "{address}/32",
-        "selfLink": f"{_COMPUTE}projects/{{project}}/regions/{{region}}/subnetworks/{{name}}",
     },
     "gcp:storage/getProjectServiceAccount:getProjectServiceAccount": {
         "id": _STORAGE_AGENT,
@@ -217,12 +189,7 @@ INVOKES: Final[Mapping[str, Mapping[str, Template]]] = {
         "emailAddress": _STORAGE_AGENT,
         "member": f"serviceAccount:{_STORAGE_AGENT}",
     },
-    "gcp:serviceaccount/getAccount:getAccount": {
-        "id": f"projects/{{project}}/serviceAccounts/{_EMAIL}",
-        "email": _EMAIL,
-        "member": f"serviceAccount:{_EMAIL}",
-        "name": f"projects/{{project}}/serviceAccounts/{_EMAIL}",
-    },
+    "gcp:serviceaccount/getAccount:getAccount": _with_id(RESOURCES["gcp:serviceaccount/account:Account"]),
 }
 """Templates of results by function token."""
 
