@@ -75,6 +75,10 @@ class Charge:
             return None
         return self.maximum * ((self.ends - self.begins).total_seconds() / 3600)
 
+    def is_billed(self, now: datetime) -> bool:
+        """Return whether it is billed at a time."""
+        return self.begins is None or self.ends is None or self.begins <= now < self.ends
+
 
 def charges(
     recording: Recording, clusters: Sequence[ClusterFacts], pools: Sequence[ResolvedPool]
@@ -91,7 +95,7 @@ def charges(
         *_reservations(pools, most),
         *map(_commitment, committed, idle.used, most.used),
         *_outbound(recording, pools),
-        *(_flat("address", item_amount(CloudKind.GKE, "", "nat-ip")) for _ in _created(recording, _ADDRESS)),
+        *(flat("address", item_amount(CloudKind.GKE, "", "nat-ip")) for _ in _created(recording, _ADDRESS)),
         *(charge for cluster in clusters for charge in _volumes(recording, cluster)),
     ]
 
@@ -120,7 +124,7 @@ def _created(recording: Recording, type_: str) -> Iterator[Resource]:
     return (resource for resource in recording.of_type(type_) if not resource.read)
 
 
-def _flat(item: str, amount: Amount, note: str = "") -> Charge:
+def flat(item: str, amount: Amount, note: str = "") -> Charge:
     """Return a charge that does not depend on the number of nodes."""
     return Charge(item=item, idle=amount, maximum=amount, on_demand=amount, note=note)
 
@@ -139,7 +143,7 @@ def _control_planes(recording: Recording) -> Iterator[Charge]:
                 plan, note = f"aks-{tier}", "free tier" if tier == "free" else ""
             case _:
                 assert_never(cloud)
-        yield _flat("control plane", item_amount(cloud, "", f"control-plane:{plan}"), note)
+        yield flat("control plane", item_amount(cloud, "", f"control-plane:{plan}"), note)
 
 
 def _pool(pool: ResolvedPool, idle: Covered, most: Covered) -> Charge:
@@ -230,7 +234,7 @@ def _outbound(recording: Recording, pools: Sequence[ResolvedPool]) -> Iterator[C
         item, *names = _OUTBOUND.get(inputs.text("networkProfile.outboundType"), ("",))
         if item:
             amounts = (item_amount(CloudKind.AKS, inputs.text("location"), name) for name in names)
-            yield _flat(item, total(amounts), _WITH_ADDRESS)
+            yield flat(item, total(amounts), _WITH_ADDRESS)
 
 
 def footprints_with_disks() -> dict[str, Footprint]:
@@ -249,26 +253,11 @@ def _volumes(recording: Recording, cluster: ClusterFacts) -> Iterator[Charge]:
         match cluster.cloud:
             case CloudKind.GKE:
                 region = region_of(cluster.location)
-                yield _flat(name, item_amount(cluster.cloud, region, "pd-balanced-gib", size))
+                yield flat(name, item_amount(cluster.cloud, region, "pd-balanced-gib", size))
             case CloudKind.AKS:
-                yield _flat(name, Amount(unknown=(name,)))
+                yield flat(name, Amount(unknown=(name,)))
             case _:
                 assert_never(cluster.cloud)
-
-
-@dataclass(frozen=True, slots=True)
-class BilledItem:
-    """An item that is billed independently of nodes, with its amount; the others as for `Charge`."""
-
-    name: str
-    amount: Amount
-    begins: datetime | None = None
-    ends: datetime | None = None
-    reserves: str = ""
-
-    def is_billed(self, now: datetime) -> bool:
-        """Return whether it is billed at a time."""
-        return self.begins is None or self.ends is None or self.begins <= now < self.ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +267,7 @@ class Rates:
     Attributes:
         idle: amount without work.
         idle_of_nodes: part of `idle` for nodes.
-        items: items billed independently of nodes: control plane, reservations, addresses, gateways, disks of
+        items: charges independent of nodes: control plane, reservations, addresses, gateways, disks of
             add-ons.
         has_nat: True if the stack created a Cloud NAT gateway, which is billed by node.
         nodes: amount for a node, by the pool's name in the cloud.
@@ -287,19 +276,19 @@ class Rates:
 
     idle: Amount
     idle_of_nodes: Amount
-    items: tuple[BilledItem, ...]
+    items: tuple[Charge, ...]
     has_nat: bool
     nodes: Mapping[str, Amount]
     commitments: tuple[Coverage, ...] = ()
 
-    def billed(self, now: datetime) -> list[BilledItem]:
+    def billed(self, now: datetime) -> list[Charge]:
         """Return the items that are billed at a time."""
         return [item for item in self.items if item.is_billed(now)]
 
     def at(self, counts: Mapping[str, int], now: datetime) -> Amount:
         """Return the total amount at node counts, by the pools' names in the cloud, and at a time."""
         gateway = cloud_nat(sum(counts.values())) if self.has_nat else Amount()
-        fixed = total(item.amount for item in self.billed(now))
+        fixed = total(item.maximum for item in self.billed(now))
         return fixed + self.of_nodes(counts) + gateway
 
     def of_nodes(self, counts: Mapping[str, int]) -> Amount:
@@ -337,11 +326,7 @@ def rates_of(recording: Recording) -> Rates:
     return Rates(
         idle=total(charge.idle for charge in items),
         idle_of_nodes=total(charge.idle for charge in items if charge.pool),
-        items=tuple(
-            BilledItem(charge.item, charge.maximum, charge.begins, charge.ends, charge.reserves)
-            for charge in items
-            if not charge.pool and charge.item != CLOUD_NAT
-        ),
+        items=tuple(charge for charge in items if not charge.pool and charge.item != CLOUD_NAT),
         has_nat=any(charge.item == CLOUD_NAT for charge in items),
         nodes={pool.name: _billed_node(pool) for pool in pools},
         commitments=coverages(recording, pools),

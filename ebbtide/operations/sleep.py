@@ -166,9 +166,9 @@ def _summary(sleeper: Sleeper) -> list[str]:
     nodes = sleeper.rates.idle_of_nodes
     saved = nodes.words(unknown="an unknown amount")
     unbilled = by_cloud(gke="", aks="control plane")[sleeper.cluster.cloud]
-    billed = [item for item in sleeper.rates.billed(clock.now()) if item.name != unbilled]
-    still = total(item.amount for item in billed).words(unknown="an unknown amount")
-    names = ", ".join(dict.fromkeys(item.name for item in billed)) or "nothing else"
+    billed = [item for item in sleeper.rates.billed(clock.now()) if item.item != unbilled]
+    still = total(item.maximum for item in billed).words(unknown="an unknown amount")
+    names = ", ".join(dict.fromkeys(item.item for item in billed)) or "nothing else"
     return [
         f"Stack {sleeper.name} is asleep: it saves {saved} per hour of its idle nodes.",
         f"Still billed, {still} per hour: {names}.",

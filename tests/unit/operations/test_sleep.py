@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from ebbtide.analysis.charges import BilledItem, Rates
+from ebbtide.analysis.charges import Charge, Rates, flat
 from ebbtide.clients.kubernetes import JSON, MERGE_PATCH, Api, ApiError
 from ebbtide.clients.kubernetes.objects import part
 from ebbtide.declaration.catalog.amounts import Amount
@@ -119,7 +119,7 @@ def _sleeper(power: _Power, cloud: CloudKind = CloudKind.GKE) -> Sleeper:
     prices = Rates(
         idle=Amount(0.4),
         idle_of_nodes=Amount(0.2),
-        items=(BilledItem("control plane", Amount(0.1)), BilledItem("address", Amount(0.05))),
+        items=(flat("control plane", Amount(0.1)), flat("address", Amount(0.05))),
         has_nat=False,
         nodes={},
     )
@@ -156,21 +156,21 @@ def test_a_stopped_aks_cluster_has_no_control_plane() -> None:
     assert "Still billed, $0.050 per hour: address." in _said(_Power(), cloud=CloudKind.AKS)[1]
 
 
-_ADDRESS = BilledItem("address", Amount(unknown=("address",)))
+_ADDRESS = flat("address", Amount(unknown=("address",)))
 
 
 @pytest.mark.usefixtures("cluster")
 @pytest.mark.parametrize(
     ("items", "words"),
     [
-        ((BilledItem("control plane", Amount(0.1)), _ADDRESS), "at least $0.10"),
+        ((flat("control plane", Amount(0.1)), _ADDRESS), "at least $0.10"),
         ((_ADDRESS,), "an unknown amount"),
     ],
 )
-def test_unknown_prices_are_not_free(items: tuple[BilledItem, ...], words: str) -> None:
+def test_unknown_prices_are_not_free(items: tuple[Charge, ...], words: str) -> None:
     """The bill of a sleeping stack is unknown without a known price, or a lower bound with some."""
     sleeper = _sleeper(_Power())
-    rates = replace(sleeper.rates, idle_of_nodes=_ADDRESS.amount, items=items)
+    rates = replace(sleeper.rates, idle_of_nodes=_ADDRESS.idle, items=items)
     lines: list[str] = []
     sleep(replace(sleeper, rates=rates), Running.REFUSE, lines.append)
     assert "it saves an unknown amount per hour" in "\n".join(lines)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from ebbtide.analysis.charges import BilledItem, Rates
+from ebbtide.analysis.charges import Rates, flat
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.model.declare import declare
@@ -33,7 +33,7 @@ _SPOT = PROFILE.pool("spot")
 _PRICES = Rates(
     idle=Amount(0.3),
     idle_of_nodes=Amount(0.2),
-    items=(BilledItem("control plane", Amount(0.1)),),
+    items=(flat("control plane", Amount(0.1)),),
     has_nat=False,
     nodes={"system": Amount(0.2), "spot": Amount(0.05)},
 )
@@ -419,8 +419,8 @@ def test_the_end_of_a_reservation_names_the_work_that_it_ends() -> None:
 
 def _reserved(begins: int, ends: int) -> Status:
     """Return a status with three Jobs on a pool whose reservation begins and ends in minutes."""
-    period = (NOW + timedelta(minutes=begins), NOW + timedelta(minutes=ends))
-    reservation = BilledItem("reservation of pool spot", Amount(2.0), *period, "spot")
+    begin, end = NOW + timedelta(minutes=begins), NOW + timedelta(minutes=ends)
+    reservation = replace(flat("reservation", Amount(2.0)), begins=begin, ends=end, reserves="spot")
     prices = replace(_PRICES, items=(*_PRICES.items, reservation))
     start = {"startTime": (NOW - timedelta(minutes=10)).isoformat()}
     jobs = [
