@@ -39,7 +39,7 @@ def filled_in(token: str, inputs: Mapping[str, Any]) -> frozenset[str]:
 def is_same(path: str, before: Any, after: Any) -> bool:
     """Return whether azure-native ignores a difference at a path."""
     if path == "location" and isinstance(before, str) and isinstance(after, str):
-        return same_region(before, after)
+        return azure_region(before) == azure_region(after)  # `West US 2` is `westus2`
     return path == RANDOMLY_NAMED
 
 
@@ -48,8 +48,3 @@ def needs_new(token: str, path: str) -> bool:
     the table."""
     in_id = names(RESOURCES[token].id) if token in RESOURCES else ()
     return top_level(path) in in_id or constraints_of(token).is_replaced(path)
-
-
-def same_region(region: str, other: str) -> bool:
-    """Return whether two names are of the same region: `West US 2` is `westus2`."""
-    return azure_region(region) == azure_region(other)

@@ -180,7 +180,8 @@ def _findings(stack: Reviewed, settings: Policy, day: date) -> tuple[list[Findin
             exception = next((item for item in current if _excuses(item, rule, found)), None)
             if exception is not None:
                 used.update(id(item) for item in current if _excuses(item, rule, found))
-            findings.append(_finding(rule, level, found, str(exception) if exception else ""))
+            own = Level.ADVISORY if found.is_undecided else level
+            findings.append(Finding(rule, own, found.subject, found.message, str(exception or "")))
     return findings, [item for item in current if id(item) in used]
 
 
@@ -252,11 +253,6 @@ def _loosened(earlier: Earlier, settings: Policy) -> Iterator[Finding]:
 def _strictest(rule: Rule, *policies: Policy) -> Level:
     levels = (policy.levels.get(rule.id, rule.level) for policy in policies)
     return max(levels, key=lambda level: level.strictness)
-
-
-def _finding(rule: Rule, level: Level, finding: RuleFinding, exception: str = "") -> Finding:
-    level = Level.ADVISORY if finding.is_undecided else level
-    return Finding(rule, level, finding.subject, finding.message, exception)
 
 
 def _excuses(exception: PolicyException, rule: Rule, finding: RuleFinding) -> bool:

@@ -14,10 +14,10 @@ from ebbtide.analysis.recording.recording import Resource
 from ebbtide.declaration.catalog.amounts import HOURS_PER_MONTH, total
 from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide.declaration.model.expiry import COMPONENT
-from ebbtide.declaration.model.pool import Taint
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.text import bound
 from ebbtide.values.cloud_kind import CloudKind
+from ebbtide.values.selectors import selects, untolerated
 
 LONGEST_LIFETIME: Final = "longest-lifetime"
 """Id of the rule for the maximum lifetime."""
@@ -158,10 +158,6 @@ _POOL_LABELS: Final = ("cloud.google.com/gke-nodepool", "kubernetes.azure.com/ag
 """Labels with the pool's name that the clouds add."""
 
 
-def _hard_taints(pool: ResolvedPool) -> tuple[Taint, ...]:
-    return tuple(taint for taint in pool.labels_and_taints.all_taints if taint.effect != "PreferNoSchedule")
-
-
 @rule(
     "work-pools-tainted",
     title="Work pools are tainted.",
@@ -173,7 +169,7 @@ def _work_pools_tainted(stack: Reviewed) -> Iterator[RuleFinding]:
     """On GKE, an untainted pool with a node is recorded as a system pool; only the first is one."""
     clusters: set[str] = set()
     for pool in stack.pools:
-        if _hard_taints(pool):
+        if pool.labels_and_taints.repelling:
             continue
         if pool.is_system:
             is_first = pool.cluster not in clusters
@@ -258,20 +254,8 @@ def _is_stateful(resource: Resource) -> bool:
 def _is_schedulable(spec: Inputs, pool: ResolvedPool) -> bool:
     """Check tolerations and node selector of a pod; labels that the cloud adds are assumed to match."""
     labels = {**pool.labels, **dict.fromkeys(_POOL_LABELS, pool.name)}
-    selector = spec.labels("nodeSelector")
-    if any(labels.get(key, value) != value for key, value in selector.items()):
+    selector = {"matchLabels": spec.labels("nodeSelector")}
+    if selects(selector, labels, is_unknown=lambda _: True) is False:
         return False
-    tolerations = spec.parts("tolerations")
-    return all(
-        any(_tolerates(toleration, taint) for toleration in tolerations) for taint in _hard_taints(pool)
-    )
-
-
-def _tolerates(toleration: Inputs, taint: Taint) -> bool:
-    """Match a toleration as Kubernetes does (kubernetes.io, taint-and-toleration)."""
-    if toleration.text("effect") not in ("", taint.effect):
-        return False
-    key = toleration.text("key")
-    if toleration.text("operator") == "Exists":
-        return key in ("", taint.key)
-    return (key, toleration.text("value")) == (taint.key, taint.value)
+    pod = {"tolerations": spec.objects("tolerations")}
+    return not any(untolerated(pod, pool.labels_and_taints.all_taints))

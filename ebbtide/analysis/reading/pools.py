@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final, assert_never
 
 import yaml
@@ -172,7 +173,7 @@ def admits(pool: ResolvedPool) -> str:
     `ExtendedResourceToleration`; GKE docs, gpus). No other known platform does this.
     """
     taints = pool.labels_and_taints.all_taints
-    hard = [taint for taint in taints if taint.effect != _SOFT]
+    hard = pool.labels_and_taints.repelling
     soft = [taint for taint in taints if taint.effect == _SOFT]
     requested = [taint.key for taint in hard if pool.site.cloud is CloudKind.GKE and taint.key in _DEVICES]
     tolerated = [taint for taint in hard if taint.key not in requested]
@@ -224,7 +225,7 @@ def _expanded(
             continue
         ranks = _ranks(_priorities(inputs.text("data.priorities")), pools)
         queued = [(pool.name, names) for pool, names in zip(pools, queues, strict=True) if names]
-        for _, group in groupby(sorted(queued, key=_queues), _queues):
+        for _, group in groupby(sorted(queued, key=itemgetter(1)), itemgetter(1)):
             chain = sorted((name for name, _ in group), key=lambda name: -ranks[name])
             if len({ranks[name] for name in chain}) == len(chain):
                 yield tuple(chain)
@@ -238,19 +239,16 @@ def _priorities(text: str) -> dict[int, list[str]]:
         return {}
 
 
-def _queues(pool: tuple[str, tuple[str, ...]]) -> tuple[str, ...]:
-    return pool[1]
-
-
 def _ranks(priorities: Mapping[int, list[str]], pools: Sequence[ResolvedPool]) -> dict[str, int]:
     """Return the highest priority whose pattern matches the name of the pool's scale set."""
     return {
         pool.name: max(
-            (rank for rank, patterns in priorities.items() if _any_matches(patterns, pool.name)), default=0
+            (
+                rank
+                for rank, patterns in priorities.items()
+                if any(re.search(pattern, f"aks-{pool.name}-00000000-vmss") for pattern in patterns)
+            ),
+            default=0,
         )
         for pool in pools
     }
-
-
-def _any_matches(patterns: list[str], pool: str) -> bool:
-    return any(re.search(pattern, f"aks-{pool}-00000000-vmss") for pattern in patterns)
