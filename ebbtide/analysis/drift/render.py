@@ -1,9 +1,8 @@
 """Renderings of a stack's drift: for a terminal of 80 columns, and as Markdown for an issue."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
@@ -11,9 +10,9 @@ from rich.text import Text
 from ebbtide.analysis.drift.report import Action, Drift, FieldDrift, ResourceDrift
 from ebbtide.analysis.drift.undo import undo
 from ebbtide.analysis.markdown import Section, code_span, escaped, rendered, table_row
-from ebbtide.analysis.preview.fitted_table import Indented
+from ebbtide.analysis.preview.fitted_table import Indented, print_blocks
 from ebbtide.analysis.preview.words import type_words
-from ebbtide.analysis.review.summary import shortened
+from ebbtide.analysis.review.summary import shortened, value_text
 from ebbtide.text import and_list, several
 
 _LONGEST: Final = 40
@@ -46,10 +45,7 @@ def render(drift: Drift, console: Console, commands: Sequence[str]) -> None:
         console: the output; its width and colours are respected.
         commands: command lines that set a person's changes back.
     """
-    for number, block in enumerate(_blocks(drift, commands)):
-        if number:
-            console.print()
-        console.print(block)
+    print_blocks(_blocks(drift, commands), console)
 
 
 def summary(drift: Drift) -> str:
@@ -145,14 +141,7 @@ def _name(resource: ResourceDrift) -> str:
 
 
 def _values(field: FieldDrift) -> tuple[str, str]:
-    return shortened(_value(field.state), _value(field.cloud), _LONGEST)
-
-
-def _value(value: Any) -> str:
-    if value is None:
-        return "none"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return " ".join(text.split())
+    return shortened(value_text(field.state), value_text(field.cloud), _LONGEST)
 
 
 def markdown(drift: Drift, commands: Sequence[str]) -> str:

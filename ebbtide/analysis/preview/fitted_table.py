@@ -1,6 +1,6 @@
 """Tables for terminals, also for narrow ones."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -35,6 +35,14 @@ class Indented:
         for number, line in enumerate(self._text.wrap(console, width)):
             line.rstrip()
             yield Text.assemble(self._rest if number else self._first, line)
+
+
+def print_blocks(blocks: Iterable[RenderableType], console: Console) -> None:
+    """Print blocks with a blank line between them."""
+    for number, block in enumerate(blocks):
+        if number:
+            console.print()
+        console.print(block)
 
 
 class FittedTable:

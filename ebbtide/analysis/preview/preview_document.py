@@ -211,6 +211,14 @@ class QuotaReport(DocumentPart):
     borrowing_limit: float | None
     """Borrowing limit; null for no limit."""
 
+    @property
+    def most(self) -> float:
+        """The maximum that the queue can use: its guarantee, and what it may borrow."""
+        borrowed = self.cohort - self.nominal
+        return self.nominal + (
+            borrowed if self.borrowing_limit is None else min(borrowed, self.borrowing_limit)
+        )
+
 
 class QueueReport(DocumentPart):
     """A ClusterQueue."""
@@ -227,6 +235,15 @@ class QueueReport(DocumentPart):
     """Quotas of CPU and accelerators, in order of preference."""
     gpu_hours: dict[str, AmountReport]
     """Price of an accelerator including its share of the node, by pool."""
+
+    @property
+    def by_flavor(self) -> tuple[QuotaReport, ...]:
+        """A quota for each flavor: of accelerators, or else of CPUs."""
+        quotas: dict[str, QuotaReport] = {}
+        for quota in self.quotas:
+            if quota.flavor not in quotas or quota.resource != "cpu":
+                quotas[quota.flavor] = quota
+        return tuple(quotas.values())
 
 
 class CostReport(DocumentPart):

@@ -12,7 +12,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from ebbtide.analysis.preview.fitted_table import BELOW, GAP, FittedTable, Indented
+from ebbtide.analysis.preview.fitted_table import BELOW, GAP, FittedTable, Indented, print_blocks
 from ebbtide.analysis.preview.preview_document import (
     ChargeReport,
     Counts,
@@ -73,10 +73,7 @@ def render(preview: Preview, console: Console, *, tree: bool = False, values: bo
         *(_everything(preview, values=values) if whole else ()),
         _summary(preview) if whole else _end(preview),
     ]
-    for number, block in enumerate(blocks):
-        if number:
-            console.print()
-        console.print(block)
+    print_blocks(blocks, console)
 
 
 def _findings(preview: Preview, *, whole: bool) -> Iterator[RenderableType]:

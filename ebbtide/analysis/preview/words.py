@@ -145,23 +145,15 @@ def queue_rows(queues: Sequence[QueueReport]) -> list[QueueRow]:
     return [
         QueueRow(
             ", ".join(queue.local_queues),
-            pool or flavor,
-            *_quota(queue, flavor),
+            quota.pool or quota.flavor,
+            f"{quota.nominal:g} {quota.resource}",
+            f"{quota.most:g}",
             queue.weight,
-            amount_words(queue.gpu_hours.get(pool or flavor)),
+            amount_words(queue.gpu_hours.get(quota.pool or quota.flavor)),
         )
         for queue in queues
-        for flavor, pool in dict.fromkeys((quota.flavor, quota.pool) for quota in queue.quotas)
+        for quota in queue.by_flavor
     ]
-
-
-def _quota(queue: QueueReport, flavor: str) -> tuple[str, str]:
-    quotas = [quota for quota in queue.quotas if quota.flavor == flavor]
-    quota = next((quota for quota in quotas if quota.resource != "cpu"), quotas[0])
-    borrowed = quota.cohort - quota.nominal
-    if quota.borrowing_limit is not None:
-        borrowed = min(borrowed, quota.borrowing_limit)
-    return f"{quota.nominal:g} {quota.resource}", f"{quota.nominal + borrowed:g}"
 
 
 def price_dates(cost: CostReport) -> str:

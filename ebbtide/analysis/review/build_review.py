@@ -14,7 +14,6 @@ from ebbtide.analysis.preview.preview_document import (
     PoolReport,
     Preview,
     QueueReport,
-    QuotaReport,
 )
 from ebbtide.analysis.preview.words import type_words
 from ebbtide.analysis.reading.aks import CAPACITY_RESERVATION
@@ -310,9 +309,9 @@ def _queues(before: Preview, after: Preview) -> Iterator[str]:
             )
             continue
         now = {(quota.flavor, quota.resource): quota for quota in new.quotas}
-        for quota in _shown(old):
+        for quota in old.by_flavor:
             left, of_pool = now.get((quota.flavor, quota.resource)), quota.pool or quota.flavor
-            most, less = _most(quota), _most(left)
+            most, less = quota.most, left.most if left else 0.0
             guarantee = left.nominal if left else 0
             if guarantee < quota.nominal:
                 yield (
@@ -352,25 +351,6 @@ def _largest_pod(queue: QueueReport, preview: Preview) -> dict[str, float]:
 
 def _name(queue: QueueReport) -> str:
     return ", ".join(queue.local_queues) or queue.name
-
-
-def _shown(queue: QueueReport) -> Iterator[QuotaReport]:
-    """Yield a quota for each flavor: of accelerators, or else of CPUs."""
-    by_flavor: dict[str, QuotaReport] = {}
-    for quota in queue.quotas:
-        if quota.flavor not in by_flavor or quota.resource != "cpu":
-            by_flavor[quota.flavor] = quota
-    yield from by_flavor.values()
-
-
-def _most(quota: QuotaReport | None) -> float:
-    """Return the maximum that a queue can use: its guarantee and its borrowing limit."""
-    if quota is None:
-        return 0.0
-    borrowed = quota.cohort - quota.nominal
-    if quota.borrowing_limit is not None:
-        borrowed = min(borrowed, quota.borrowing_limit)
-    return quota.nominal + borrowed
 
 
 def _others(changes: Iterable[Change]) -> Iterator[str]:

@@ -79,7 +79,7 @@ def render(review: Review | FailedReview) -> str:
             replay_head=("", *(column.name for column in review.replay.columns)) if review.replay else (),
             replay_rows=replay_rows(review.replay) if review.replay else (),
             replay_title=replay_title(review.replay) if review.replay else "",
-            pictures={"wide": wide(preview.pools), "narrow": narrow(preview.pools)},
+            pictures={"wide": _picture(preview.pools, _WIDE), "narrow": _picture(preview.pools, _NARROW)},
             open=len(preview.pools) <= _OPEN,
         )
     )
@@ -205,17 +205,9 @@ class _Columns:
 
 
 _WIDE: Final = _Columns((0, 280), (390, 300), (800, 330), 1130, 40)
+"""For a screen."""
 _NARROW: Final = _Columns((0, 118), (150, 180), None, 350, 24)
-
-
-def wide(pools: Sequence[PoolReport]) -> Picture:
-    """Return the diagram for a screen."""
-    return _picture(pools, _WIDE)
-
-
-def narrow(pools: Sequence[PoolReport]) -> Picture:
-    """Return the diagram for a phone."""
-    return _picture(pools, _NARROW)
+"""For a phone."""
 
 
 def _picture(pools: Sequence[PoolReport], columns: _Columns) -> Picture:

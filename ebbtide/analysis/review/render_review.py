@@ -1,15 +1,14 @@
 """Terminal rendering of a review's document, the decisive facts first, in 80 columns."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ebbtide.analysis.preview.fitted_table import Indented
+from ebbtide.analysis.preview.fitted_table import Indented, print_blocks
 from ebbtide.analysis.preview.preview_document import AmountReport, CostReport, FindingReport
 from ebbtide.analysis.preview.words import amount_words, cost_notes, type_words
 from ebbtide.analysis.review.review_document import (
@@ -25,6 +24,7 @@ from ebbtide.analysis.review.summary import (
     replay_rows,
     replay_title,
     shortened,
+    value_text,
 )
 from ebbtide.text import several
 
@@ -56,10 +56,7 @@ def render(review: Review | FailedReview, console: Console) -> None:
         console: the output; its width and colours are respected.
     """
     blocks = _errors(review) if isinstance(review, FailedReview) else _blocks(review)
-    for number, block in enumerate(blocks):
-        if number:
-            console.print()
-        console.print(block)
+    print_blocks(blocks, console)
 
 
 def _errors(review: FailedReview) -> list[RenderableType]:
@@ -250,7 +247,7 @@ def _change(change: ChangeReport) -> Iterator[RenderableType]:
     )
     fields = sorted(change.fields, key=lambda item: not item.replaces)
     for item in fields[:_SHOWN_FIELDS]:
-        old, new = shortened(_value(item.old), _value(item.new), _LONGEST)
+        old, new = shortened(value_text(item.old), value_text(item.new), _LONGEST)
         text = Text(f"{item.path}: {'changed' if old == new else f'{old} -> {new}'}")
         if item.replaces:
             text.append("  forces replacement", style="red")
@@ -258,10 +255,3 @@ def _change(change: ChangeReport) -> Iterator[RenderableType]:
     if len(fields) > _SHOWN_FIELDS:
         more = several(len(fields) - _SHOWN_FIELDS, "field")
         yield Indented(Text(f"{more} more", style=_QUIET), "    ", "      ")
-
-
-def _value(value: Any) -> str:
-    if value is None:
-        return "none"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return " ".join(text.split())

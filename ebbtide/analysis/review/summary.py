@@ -119,6 +119,12 @@ _BEFORE: Final = 12
 """Maximum number of shown characters before a difference."""
 
 
+def value_text(value: Any) -> str:
+    """Format a value in one line: text as it is, anything else as JSON."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return "none" if value is None else " ".join(text.split())
+
+
 def _cut(text: str, start: int, length: int) -> str:
     """Return at most `length` characters of a text, with an ellipsis for each omitted end."""
     text = f"…{text[start:]}" if start else text
