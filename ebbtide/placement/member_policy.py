@@ -14,25 +14,26 @@ from ebbtide.placement.owner_policy import (
     KUBERNETES,
     LONGEST_GRACE,
     STEPS,
-    administrator,
+    Parts,
     guarded_maps,
     is_user,
     labels_of,
     owners,
-    policy_name,
 )
 from ebbtide.placement.profile import OWNER_LABEL, QUEUE_LABEL
 from ebbtide.placement.queue_objects import QUEUES_LABEL
 from ebbtide.placement.queue_policy import (
+    CHANGED,
     CONTROLLER,
     IN_JOB_TEMPLATE,
     POD_RULES,
     POD_VARIABLES,
     Rule,
+    assembled,
     binding,
     listed,
-    on_work,
     quoted,
+    resource_rule,
     tolerates,
 )
 from ebbtide.values.cloud_kind import CloudKind, by_cloud
@@ -114,6 +115,34 @@ _OWNERS: Final = (
 """Kinds that Kubernetes' own controllers create from an owner whose template was checked."""
 
 
+_ABSENT: Final = "-"
+"""Value of a label that a node does not have; it is not a valid one."""
+
+_SERVICE_CHECKS: Final = (
+    (
+        "!has(dyn(object).spec.externalIPs) || size(dyn(object).spec.externalIPs) == 0",
+        (
+            "'has external IPs, and would receive the traffic of every pod of the cluster to these addresses "
+            "(CVE-2020-8554): omit externalIPs'"
+        ),
+    ),
+    (
+        "dyn(object).spec.type != 'NodePort' || variables.loadBalancers",
+        (
+            "'is of type NodePort, which takes a port of the few that all Services of the cluster share: use "
+            "`kubectl port-forward`, or ask for loadBalancers in the declaration of the team'"
+        ),
+    ),
+    (
+        "dyn(object).spec.type != 'LoadBalancer' || variables.loadBalancers",
+        (
+            "'is of type LoadBalancer, which creates a billed address that may be public: use `kubectl "
+            "port-forward`, or ask for loadBalancers in the declaration of the team'"
+        ),
+    ),
+)
+
+
 def limits_members(cluster: Cluster, team: Team) -> bool:
     """Return whether the policy applies to a tenant's namespace: the stack creates it, or members or pipeline
     steps can create workloads there."""
@@ -135,10 +164,6 @@ def _system_taints(cluster: Cluster) -> tuple[Taint, ...]:
     if cluster.system_pool is not None:
         return cluster.system_pool.labels_and_taints.repelling
     return (by_cloud(gke=_GKE_SYSTEM_ONLY, aks=SYSTEM_ONLY)[cluster.site.cloud],)
-
-
-_ABSENT: Final = "-"
-"""Value of a label that a node does not have; it is not a valid one."""
 
 
 def _open_nodes(cluster: Cluster) -> Mapping[str, str]:
@@ -219,7 +244,6 @@ def _variables(cluster: Cluster) -> dict[str, str]:
         # An update of an object of another user keeps its labels.
         "claims": f"{claims}.filter(k, variables.labelled.exists(l, k in l && "
         "!variables.before.exists(b, k in b && b[k] == l[k])))",
-        **administrator(cluster),
     }
 
 
@@ -343,44 +367,15 @@ def _size_checks() -> Iterator[tuple[str, str]]:
     )
 
 
-_SERVICE_CHECKS: Final = (
-    (
-        "!has(dyn(object).spec.externalIPs) || size(dyn(object).spec.externalIPs) == 0",
-        (
-            "'has external IPs, and would receive the traffic of every pod of the cluster to these addresses "
-            "(CVE-2020-8554): omit externalIPs'"
-        ),
-    ),
-    (
-        "dyn(object).spec.type != 'NodePort' || variables.loadBalancers",
-        (
-            "'is of type NodePort, which takes a port of the few that all Services of the cluster share: use "
-            "`kubectl port-forward`, or ask for loadBalancers in the declaration of the team'"
-        ),
-    ),
-    (
-        "dyn(object).spec.type != 'LoadBalancer' || variables.loadBalancers",
-        (
-            "'is of type LoadBalancer, which creates a billed address that may be public: use `kubectl "
-            "port-forward`, or ask for loadBalancers in the declaration of the team'"
-        ),
-    ),
-)
-
-
-def _validations(cluster: Cluster) -> list[Object]:
+def _members(cluster: Cluster) -> Parts:
+    """Return the policy on work and Services."""
     checks = [(f"variables.exempt || {test}", message) for test, message in _pod_checks(cluster)]
     checks += [(f"object.kind != 'Service' || {test}", message) for test, message in _SERVICE_CHECKS]
     of_work = (*_claim_checks(), *_size_checks())
     checks += [(f"object.kind == 'Service' || {test}", message) for test, message in of_work]
-    return [
-        {
-            "expression": f"{test} || variables.administrator",
-            "messageExpression": message,
-            "reason": "Forbidden",
-        }
-        for test, message in checks
-    ]
+    rules = [resource_rule(rule, "CREATE", "UPDATE") for rule in _RULES]
+    conditions = {"changed": CHANGED, "not-checked-with-its-owner": f"!({_checked_with_owner()})"}
+    return rules, conditions, _variables(cluster), checks
 
 
 def objects(cluster: Cluster) -> Mapping[str, tuple[Object, Object]]:
@@ -400,19 +395,28 @@ def objects(cluster: Cluster) -> Mapping[str, tuple[Object, Object]]:
     """
     if not any(limits_members(cluster, team) for team in cluster.tenants):
         return {}
-    condition = f"!({_checked_with_owner()})"
-    policies = {
-        "members": on_work(
-            policy_name(cluster, "members"),
-            _RULES,
-            {"not-checked-with-its-owner": condition},
-            _variables(cluster),
-            _validations(cluster),
-        ),
-        "profile": guarded_maps(cluster),
-        "owners": owners(cluster),
-    }
+    policies = {"members": _members(cluster), "profile": guarded_maps(), "owners": owners(cluster)}
+    # Two stacks may declare teams of one existing cluster.
+    names = {subject: fitting(f"ebbtide-{subject}-{cluster.name}", SUBDOMAIN) for subject in policies}
+    resource = "authorizer.group('admissionregistration.k8s.io').resource('validatingadmissionpolicies')"
+    administrator = f"{resource}.name({quoted(names['members'])}).check('update').allowed()"
     return {
-        subject: (policy, binding(policy_name(cluster, subject), MEMBERS_LABEL))
-        for subject, policy in policies.items()
+        subject: (
+            assembled(
+                names[subject],
+                rules,
+                conditions,
+                {**variables, "administrator": administrator},
+                [
+                    {
+                        "expression": f"{test} || variables.administrator",
+                        "messageExpression": message,
+                        "reason": "Forbidden",
+                    }
+                    for test, message in checks
+                ],
+            ),
+            binding(names[subject], MEMBERS_LABEL),
+        )
+        for subject, (rules, conditions, variables, checks) in policies.items()
     }

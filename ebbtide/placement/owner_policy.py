@@ -5,13 +5,11 @@ from typing import Final
 
 from ebbtide.declaration.model.capacity import Queued
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster
-from ebbtide.declaration.model.physical_names import SUBDOMAIN, fitting
 from ebbtide.placement.profile import CREATED_FOR, MAX_RUN_ANNOTATION, OWNER_LABEL, QUEUE_LABEL
 from ebbtide.placement.profile_sources import CONFIG_MAP
 from ebbtide.placement.queue_policy import (
     CONTROLLER,
     QUEUE_REQUIRED_LABEL,
-    assembled,
     listed,
     quoted,
     resource_rule,
@@ -55,22 +53,14 @@ _MANAGERS: Final = (
 _TOKEN: Final = "kubernetes.io/service-account-token"  # noqa: S105 - the type of a Secret
 """Type of a Secret for which the API server makes a token without an end."""
 
+Parts = tuple[list[Object], dict[str, str], dict[str, str], list[tuple[str, str]]]
+"""Rules, conditions and variables of a policy, and its checks: each a condition and the message of its
+failure, both in CEL."""
+
 _RULES: Final = (
     resource_rule(("batch", "v1", ("jobs", "cronjobs")), "CREATE", "UPDATE"),
     resource_rule(("", "v1", ("configmaps", "secrets", "services", "pods")), "CREATE", "UPDATE", "DELETE"),
 )
-
-
-def policy_name(cluster: Cluster, subject: str) -> str:
-    """Return the name of a policy and its binding; two stacks may declare teams of one existing cluster."""
-    return fitting(f"ebbtide-{subject}-{cluster.name}", SUBDOMAIN)
-
-
-def administrator(cluster: Cluster) -> dict[str, str]:
-    """Return the variable that is true for users who could change the policies."""
-    policies = "authorizer.group('admissionregistration.k8s.io').resource('validatingadmissionpolicies')"
-    name = quoted(policy_name(cluster, "members"))
-    return {"administrator": f"{policies}.name({name}).check('update').allowed()"}
 
 
 def is_user(labels: str) -> str:
@@ -231,7 +221,7 @@ def _checks(cluster: Cluster) -> list[tuple[str, str]]:
     ]
 
 
-def owners(cluster: Cluster) -> Object:
+def owners(cluster: Cluster) -> Parts:
     """Return the policy on what belongs to one member of a namespace.
 
     A member may stop another's work, by suspending it, by fewer pods at once or by its deletion, and change
@@ -254,21 +244,12 @@ def owners(cluster: Cluster) -> Object:
         "theirs": f"{labels_of('variables.old')}.exists({theirs})",
         "jobs": "[variables.new] + (has(variables.new.spec) && has(variables.new.spec.jobTemplate) "
         "? [variables.new.spec.jobTemplate] : [])",
-        **administrator(cluster),
     }
-    validations = [
-        {
-            "expression": f"({test}) || variables.administrator",
-            "messageExpression": message,
-            "reason": "Forbidden",
-        }
-        for test, message in _checks(cluster)
-    ]
-    conditions = {"by-no-controller": f"!(({CONTROLLER}) || {STEPS})"}
-    return assembled(policy_name(cluster, "owners"), rules, conditions, variables, validations)
+    checks = [(f"({test})", message) for test, message in _checks(cluster)]
+    return rules, {"by-no-controller": f"!(({CONTROLLER}) || {STEPS})"}, variables, checks
 
 
-def guarded_maps(cluster: Cluster) -> Object:
+def guarded_maps() -> Parts:
     """Return the policy on the placement profile, which the commands of every member of the team follow, such
     as the registry that code is pushed to, and on the certificates by which pods verify the API server.
     Kubernetes' controllers create the latter, and delete both with their namespace."""
@@ -279,10 +260,5 @@ def guarded_maps(cluster: Cluster) -> Object:
         "is the placement profile, which the commands of all members follow: write another one to a file, "
         "and set EBBTIDE_PROFILE to its path"
     )
-    validation = {
-        "expression": f"{KUBERNETES} || variables.administrator",
-        "messageExpression": f"request.name == {quoted(_ROOT_CERTIFICATES)} ? {quoted(certificates)} : "
-        f"{quoted(profile)}",
-        "reason": "Forbidden",
-    }
-    return assembled(policy_name(cluster, "profile"), [rule], {}, administrator(cluster), [validation])
+    message = f"request.name == {quoted(_ROOT_CERTIFICATES)} ? {quoted(certificates)} : {quoted(profile)}"
+    return [rule], {}, {}, [(KUBERNETES, message)]

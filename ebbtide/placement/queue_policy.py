@@ -58,6 +58,32 @@ IN_JOB_TEMPLATE = "(object.kind == 'CronJob' ? ', in spec.jobTemplate.metadata.l
 tasks/run/run_cronjobs, 2023-12)."""
 
 
+_LABELS: Final = "(has({0}.metadata.labels) ? {0}.metadata.labels : {{}})"
+
+CHANGED: Final = (
+    "request.operation == 'CREATE' || object.spec != oldObject.spec || "
+    f"{_LABELS.format('object')} != {_LABELS.format('oldObject')}"
+)
+"""CEL condition of a policy on work: what is older than the policy can still be finished and removed."""
+
+
+POD_VARIABLES: Final[Mapping[str, str]] = {
+    "template": "has(dyn(object).spec.jobTemplate) ? dyn(object).spec.jobTemplate.spec.template : "
+    "has(dyn(object).spec.template) ? dyn(object).spec.template : dyn(object)",
+    "pod": "variables.template.spec",
+    "tolerations": "has(variables.pod.tolerations) ? variables.pod.tolerations : []",
+    "containers": "(has(variables.pod.containers) ? variables.pod.containers : []) + "
+    "(has(variables.pod.initContainers) ? variables.pod.initContainers : [])",
+    "limits": "variables.containers.map(c, "
+    "has(c.resources) && has(c.resources.limits) ? c.resources.limits : {})",
+    "terms": "has(variables.pod.affinity) && has(variables.pod.affinity.nodeAffinity) && "
+    "has(variables.pod.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution) ? "
+    "variables.pod.affinity.nodeAffinity"
+    ".requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms : []",
+}
+"""Variables of a pod, or of the pods of a workload's template."""
+
+
 def quoted(text: str) -> str:
     """Return a text as a CEL string."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
@@ -108,24 +134,7 @@ def _reaches(pool: ResolvedPool) -> str:
     return " && ".join(_passes(taint, pool) for taint in pool.labels_and_taints.repelling) or "true"
 
 
-POD_VARIABLES: Final[Mapping[str, str]] = {
-    "template": "has(dyn(object).spec.jobTemplate) ? dyn(object).spec.jobTemplate.spec.template : "
-    "has(dyn(object).spec.template) ? dyn(object).spec.template : dyn(object)",
-    "pod": "variables.template.spec",
-    "tolerations": "has(variables.pod.tolerations) ? variables.pod.tolerations : []",
-    "containers": "(has(variables.pod.containers) ? variables.pod.containers : []) + "
-    "(has(variables.pod.initContainers) ? variables.pod.initContainers : [])",
-    "limits": "variables.containers.map(c, "
-    "has(c.resources) && has(c.resources.limits) ? c.resources.limits : {})",
-    "terms": "has(variables.pod.affinity) && has(variables.pod.affinity.nodeAffinity) && "
-    "has(variables.pod.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution) ? "
-    "variables.pod.affinity.nodeAffinity"
-    ".requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms : []",
-}
-"""Variables of a pod, or of the pods of a workload's template."""
-
-
-def named(expressions: Mapping[str, str]) -> list[Object]:
+def _named(expressions: Mapping[str, str]) -> list[Object]:
     """Return CEL expressions as the list of a policy."""
     return [{"name": name, "expression": expression} for name, expression in expressions.items()]
 
@@ -187,33 +196,13 @@ def policy(cluster: Cluster) -> Object:
     ValidatingAdmissionPolicy v1 (stable since 1.30).
     """
     pools = guarded_pools(cluster)
-    return on_work(
+    return assembled(
         NAME,
-        _RULES,
-        {"not-admitted-with-its-owner": f"!({_is_admitted_with_owner()})"},
+        [resource_rule(rule, "CREATE", "UPDATE") for rule in _RULES],
+        {"changed": CHANGED, "not-admitted-with-its-owner": f"!({_is_admitted_with_owner()})"},
         _variables(pools),
         _validations(pools),
     )
-
-
-_LABELS: Final = "(has({0}.metadata.labels) ? {0}.metadata.labels : {{}})"
-_CHANGED: Final = (
-    "request.operation == 'CREATE' || object.spec != oldObject.spec || "
-    f"{_LABELS.format('object')} != {_LABELS.format('oldObject')}"
-)
-
-
-def on_work(
-    name: str,
-    rules: Iterable[Rule],
-    conditions: Mapping[str, str],
-    variables: Mapping[str, str],
-    validations: list[Object],
-) -> Object:
-    """Return a policy on the creation and changes of resources; those that are older than the policy can
-    still be finished and removed."""
-    listed_rules = [resource_rule(rule, "CREATE", "UPDATE") for rule in rules]
-    return assembled(name, listed_rules, {"changed": _CHANGED, **conditions}, variables, validations)
 
 
 def resource_rule(rule: Rule, *operations: str) -> Object:
@@ -242,8 +231,8 @@ def assembled(
         "spec": {
             "failurePolicy": "Fail",
             "matchConstraints": {"resourceRules": rules},
-            **({"matchConditions": named(conditions)} if conditions else {}),
-            "variables": named(variables),
+            **({"matchConditions": _named(conditions)} if conditions else {}),
+            "variables": _named(variables),
             "validations": validations,
         },
     }

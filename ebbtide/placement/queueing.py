@@ -379,11 +379,14 @@ def queueing(cluster: Cluster) -> Queueing:
     namespaces: dict[str, list[str]] = {}
     local_queues: list[LocalQueueObject] = []
     for tenant in tenants:
-        used = [(queue, uses) for queue in queues if (uses := tenant.queues_used(queue.name))]
-        guaranteed = _guarantees(tenant, [queue for queue, _ in used])
-        for queue, uses in used:
-            is_shared = not cluster.teams or tenant.name in shared
-            name = queue.name if is_shared else tenant.cluster_queue(queue.name)
+        is_shared = not cluster.teams or tenant.name in shared
+        used = [
+            (queue, uses, queue.name if is_shared else tenant.cluster_queue(queue.name))
+            for queue in queues
+            if (uses := tenant.queues_used(queue.name))
+        ]
+        guaranteed = _guarantees(tenant, [queue for queue, _, _ in used])
+        for queue, uses, name in used:
             mine, own = by_queue[queue.name], guaranteed[queue.name]
             namespaces.setdefault(name, []).append(tenant.namespace_name)
             cluster_queues[name] = ClusterQueue(
