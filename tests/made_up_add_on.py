@@ -53,7 +53,7 @@ class GadgetComponent(AddOnComponent):
     """A chart."""
 
     def __init__(self, name: str, args: AddOnArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(name, opts)
+        super().__init__(name, args, opts)
         self.ready = (
             helm.v4.Chart(
                 f"{name}-chart",

@@ -10,10 +10,10 @@ from ebbtide.declaration.catalog.clouds import POOL_LABEL
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.labels_and_taints import MODE, SYSTEM_ONLY
 from ebbtide.placement.derive import toleration
-from ebbtide.placement.member_policy import HIGHEST_PRIORITY, controllers_priority
+from ebbtide.placement.member_policy import controllers_priority
 from ebbtide.values.cloud_kind import CloudKind
 
-from .manifest import Manifest, leaf_options, obj
+from .manifest import InCluster
 from .security import egress_policies, system_namespace
 
 
@@ -51,7 +51,7 @@ class AddOnArgs:
     deleted_with: pulumi.Resource | None = None
 
 
-class AddOnComponent(pulumi.ComponentResource):
+class AddOnComponent(InCluster):
     """An installed add-on.
 
     The class, its module and its type are named after the declared add-on (`AddOnSpec`).
@@ -63,26 +63,26 @@ class AddOnComponent(pulumi.ComponentResource):
     """Prerequisites of its kinds, and of namespaces with workloads of those kinds."""
 
     def __init__(
-        self, name: str, opts: pulumi.ResourceOptions | None, inputs: Mapping[str, Any] | None = None
+        self,
+        name: str,
+        args: AddOnArgs,
+        opts: pulumi.ResourceOptions | None,
+        inputs: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(f"ebbtide:addons:{type(self).__name__}", name, dict(inputs or {}), opts)
+        super().__init__(f"ebbtide:addons:{type(self).__name__}", name, opts, args.deleted_with, inputs)
+        self._cloud = args.declaration.site.cloud
 
-    def _system_namespace(
-        self, namespace: str, deleted_with: pulumi.Resource | None, depends_on: Ready = ()
-    ) -> pulumi.Resource:
+    def _system_namespace(self, namespace: str, depends_on: Ready = ()) -> pulumi.Resource:
         """Create a namespace that no team uses."""
         manifest = system_namespace(namespace, "restricted")
-        options = leaf_options(self, deleted_with, depends_on)
-        return Manifest(f"{self.pulumi_resource_name}-namespace", manifest, options)
+        return self._create(f"{self.pulumi_resource_name}-namespace", manifest, depends_on)
 
-    def _network_policies(
-        self, args: AddOnArgs, policies: Sequence[Mapping[str, Any]], namespace: pulumi.Resource
-    ) -> None:
+    def _network_policies(self, policies: Sequence[Mapping[str, Any]], namespace: pulumi.Resource) -> None:
         """Create the network policies of a namespace once it exists."""
         name = policies[0]["metadata"]["namespace"]
-        for policy in (*policies, *egress_policies(args.declaration.site.cloud, name)):
+        for policy in (*policies, *egress_policies(self._cloud, name)):
             role = f"{self.pulumi_resource_name}-policy-{policy['metadata']['name']}"
-            Manifest(role, policy, leaf_options(self, args.deleted_with, [namespace]))
+            self._create(role, policy, [namespace])
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,21 +119,3 @@ def system_placement(declaration: Cluster) -> SystemPlacement:
             return SystemPlacement({}, [], priority)
         case CloudKind.AKS:
             return SystemPlacement({MODE: "system"}, [dict(toleration(SYSTEM_ONLY).manifest())], priority)
-
-
-def priority_class(declaration: Cluster) -> dict[str, Any]:
-    """Return the priority class of controllers.
-
-    A system pool without taints, which GKE's is, also takes steps of Kubeflow Pipelines, and on an existing
-    cluster pods that members create without a queue. These are preempted if a controller finds no node:
-    webhooks of Kueue, Trainer and Katib fail closed, so that without them no pod of any team would start. Not
-    `system-cluster-critical`, which GKE admits outside of kube-system only with a quota (GKE docs,
-    gpu-operator, 2026).
-    """
-    return obj(
-        "scheduling.k8s.io/v1",
-        "PriorityClass",
-        controllers_priority(declaration),
-        value=HIGHEST_PRIORITY,
-        description="Controllers of the cluster's add-ons",
-    )

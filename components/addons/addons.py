@@ -12,12 +12,14 @@ from ebbtide.declaration.model.addons import AddOn, Kueue
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.placement import member_policy, queue_policy
 from ebbtide.placement.derive import tenant_profiles
+from ebbtide.placement.member_policy import HIGHEST_PRIORITY, controllers_priority
+from ebbtide.placement.profile import Profile
 from ebbtide.placement.queue_objects import fallback_objects
-from ebbtide.placement.queueing import object_name, queueing
+from ebbtide.placement.queueing import Queueing, object_name, queueing
 
-from .add_on import AddOnArgs, AddOnComponent, ArtifactStore, Ready, priority_class
-from .drivers import Drivers, DriversArgs, has_drivers
-from .manifest import Manifest, leaf_options
+from .add_on import AddOnArgs, AddOnComponent, ArtifactStore, Ready
+from .drivers import Drivers, DriversArgs, gpu_direct, has_drivers
+from .manifest import InCluster, obj
 from .queues import Queues, QueuesArgs
 from .teams import CreateTeamResources, Tenant, TenantArgs
 
@@ -94,20 +96,25 @@ def _monitors(declaration: Cluster) -> list[dict[str, Any]]:
     return monitors(declaration)
 
 
-def _gpu_direct(declaration: Cluster) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the networks and DaemonSets of pools with GPUDirect, each with its role."""
-    if declaration.gpu_networks:
-        from .gpu_direct import objects  # noqa: PLC0415 - for such pools alone
+def priority_class(declaration: Cluster) -> dict[str, Any]:
+    """Return the priority class of controllers.
 
-        for manifest in objects(declaration):
-            yield f"{manifest['kind'].lower()}-{manifest['metadata']['name']}", manifest
+    A system pool without taints, which GKE's is, also takes steps of Kubeflow Pipelines, and on an existing
+    cluster pods that members create without a queue. These are preempted if a controller finds no node:
+    webhooks of Kueue, Trainer and Katib fail closed, so that without them no pod of any team would start. Not
+    `system-cluster-critical`, which GKE admits outside of kube-system only with a quota (GKE docs,
+    gpu-operator, 2026).
+    """
+    return obj(
+        "scheduling.k8s.io/v1",
+        "PriorityClass",
+        controllers_priority(declaration),
+        value=HIGHEST_PRIORITY,
+        description="Controllers of the cluster's add-ons",
+    )
 
 
-def _ready(components: Mapping[str, AddOnComponent]) -> Ready:
-    return tuple(resource for component in components.values() for resource in component.ready)
-
-
-class Addons(pulumi.ComponentResource):
+class Addons(InCluster):
     """Add-ons, tenants and queues of a cluster.
 
     Created in this order: the add-ons whose kinds Kueue admits; Kueue; drivers and the other add-ons; add-ons
@@ -123,31 +130,46 @@ class Addons(pulumi.ComponentResource):
     """Tenants by team name."""
 
     def __init__(self, name: str, args: AddonsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("ebbtide:addons:Addons", name, {}, opts)
-        self._name = name
+        super().__init__("ebbtide:addons:Addons", name, opts, args.deleted_with)
         self._args = args
         self._inside = pulumi.ResourceOptions(parent=self)
-        self._queueing = queueing(args.declaration)
+        declaration = args.declaration
+        admission = queueing(declaration)
+        profiles, policies = tenant_profiles(declaration), member_policy.objects(declaration)
         self._before = self._priority_class()
-        admitted = (*_ready(self._installed(_Stage.ADMITTED)), *self._existing(_Stage.ADMITTED))
-        kueue = (*_ready(self._installed(_Stage.KUEUE, admitted)), *self._existing(_Stage.KUEUE))
+        admitted = self._kinds(_Stage.ADMITTED)
+        kueue = self._kinds(_Stage.KUEUE, admitted)
         self._drivers(kueue)
         self._monitors(kueue)
-        others = (*_ready(self._installed(_Stage.OTHERS, kueue)), *self._existing(_Stage.OTHERS))
-        kinds = (*admitted, *kueue, *others)
+        kinds = (*admitted, *kueue, *self._kinds(_Stage.OTHERS, kueue))
         hosts = self._installed(_Stage.WITH_WORK, kinds)
         self._existing_pipelines()
         self._existing_katib()
-        for subject, policy in member_policy.objects(args.declaration).items():
+        for subject, policy in policies.items():
             for manifest in policy:
-                role = f"{name}-{manifest['kind'].lower()}-{subject}"
-                Manifest(role, manifest, leaf_options(self, args.deleted_with))
-        self.tenants = dict(self._tenants(kinds, hosts))
-        self._queues(
-            kueue,
-            {team.namespace_name: self.tenants[team.name].namespace for team in args.declaration.tenants},
-        )
+                self._create(f"{name}-{manifest['kind'].lower()}-{subject}", manifest)
+        self.tenants = dict(self._tenants(kinds, hosts, profiles, admission))
+        if declaration.has_kueue:
+            queues = QueuesArgs(
+                fallbacks=fallback_objects(declaration),
+                queueing=admission,
+                policy=queue_policy.layers(declaration),
+                kueue=kueue,
+                pools=args.pools,
+                pool_names=args.pool_names,
+                namespaces={
+                    team.namespace_name: self.tenants[team.name].namespace for team in declaration.tenants
+                },
+                deleted_with=args.deleted_with,
+            )
+            Queues(f"{name}-queues", queues, self._inside)
         self.register_outputs({})
+
+    def _kinds(self, stage: _Stage, depends_on: Ready = ()) -> Ready:
+        """Install the declared add-ons of a stage, read the existing ones, and return the prerequisites of
+        their kinds."""
+        installed = self._installed(stage, depends_on).values()
+        return (*(resource for add_on in installed for resource in add_on.ready), *self._existing(stage))
 
     def _installed(self, stage: _Stage, depends_on: Ready = ()) -> dict[str, AddOnComponent]:
         """Install the declared add-ons of a stage; return them by namespace."""
@@ -168,26 +190,29 @@ class Addons(pulumi.ComponentResource):
         declaration = self._args.declaration
         if not any(add_on.spec.namespace for add_on in declaration.installed):
             return ()
-        manifest = priority_class(declaration)
-        options = leaf_options(self, self._args.deleted_with)
-        return (Manifest(f"{self._name}-controllers", manifest, options),)
+        return (self._create(f"{self._name}-controllers", priority_class(declaration)),)
 
     def _drivers(self, kueue: Ready) -> None:
-        declaration, deleted_with = self._args.declaration, self._args.deleted_with
-        for role, manifest in _gpu_direct(declaration):
-            options = leaf_options(self, deleted_with, (*kueue, *self._args.pools))
-            Manifest(f"{self._name}-{role}", manifest, options)
+        """Create the networks and DaemonSets of pools with GPUDirect, and the drivers of others."""
+        declaration = self._args.declaration
+        for manifest in gpu_direct(declaration):
+            self._create(self._role(manifest), manifest, (*kueue, *self._args.pools))
         if has_drivers(declaration):
-            args = DriversArgs(declaration=declaration, depends_on=kueue, deleted_with=deleted_with)
+            args = DriversArgs(
+                declaration=declaration, depends_on=kueue, deleted_with=self._args.deleted_with
+            )
             Drivers(f"{self._name}-drivers", args, self._inside)
+
+    def _role(self, manifest: Mapping[str, Any]) -> str:
+        """Return the resource name of an object of kind and name."""
+        return f"{self._name}-{manifest['kind'].lower()}-{manifest['metadata']['name']}"
 
     def _monitors(self, kueue: Ready) -> None:
         """Create the sources of metrics, one after another: Kubernetes deletes a token whose service account
         does not exist."""
         before: Ready = kueue
         for manifest in _monitors(self._args.declaration):
-            role = f"{self._name}-{manifest['kind'].lower()}-{manifest['metadata']['name']}"
-            before = (Manifest(role, manifest, leaf_options(self, self._args.deleted_with, before)),)
+            before = (self._create(self._role(manifest), manifest, before),)
 
     def _existing(self, stage: _Stage) -> Ready:
         """Read the existing add-ons of a stage, and compare them with what the stack needs."""
@@ -221,23 +246,29 @@ class Addons(pulumi.ComponentResource):
             from .katib import TRIALS_POLICY, trials_policy  # noqa: PLC0415 - with the add-on alone
 
             for manifest in trials_policy(f"{TRIALS_POLICY}-{object_name(declaration)}", teams):
-                role = f"{self._name}-katib-{manifest['kind'].lower()}"
-                Manifest(role, manifest, leaf_options(self, self._args.deleted_with))
+                self._create(f"{self._name}-katib-{manifest['kind'].lower()}", manifest)
 
-    def _tenants(self, kinds: Ready, hosts: Mapping[str, AddOnComponent]) -> Iterator[tuple[str, Tenant]]:
+    def _tenants(
+        self,
+        kinds: Ready,
+        hosts: Mapping[str, AddOnComponent],
+        profiles: Mapping[str, Profile],
+        admission: Queueing,
+    ) -> Iterator[tuple[str, Tenant]]:
         """Create the tenants; only declared teams have cloud resources.
 
         Args:
             kinds: prerequisites of their namespaces.
             hosts: the add-ons that some of their namespaces are created with, by namespace.
+            profiles: the placement profile of each, by name.
+            admission: the admission of workloads, with the flavors of each namespace.
 
         Yields:
             The name of each team with its tenant.
         """
         declaration = self._args.declaration
         declared = {team.name for team in declaration.teams}
-        profiles = tenant_profiles(declaration)
-        flavors = self._queueing.flavors_by_namespace()
+        flavors = admission.flavors_by_namespace()
         for team in declaration.tenants:
             host = hosts.get(team.namespace_name)
             args = TenantArgs(
@@ -252,18 +283,3 @@ class Addons(pulumi.ComponentResource):
                 deleted_with=self._args.deleted_with,
             )
             yield team.name, Tenant(f"{self._name}-team-{team.name}", args, self._inside)
-
-    def _queues(self, kueue: Ready, namespaces: Mapping[str, Ready]) -> None:
-        if not self._args.declaration.has_kueue:
-            return
-        args = QueuesArgs(
-            fallbacks=fallback_objects(self._args.declaration),
-            queueing=self._queueing,
-            policy=queue_policy.layers(self._args.declaration),
-            kueue=kueue,
-            pools=self._args.pools,
-            pool_names=self._args.pool_names,
-            namespaces=namespaces,
-            deleted_with=self._args.deleted_with,
-        )
-        Queues(f"{self._name}-queues", args, self._inside)

@@ -14,7 +14,7 @@ from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.placement.derive import profile
 
 from .add_on import AddOnArgs, AddOnComponent, system_placement
-from .manifest import Manifest, leaf_options, obj
+from .manifest import obj
 from .security import binding, granted, policy, rbac_rule, readers
 from .teams import RECORDER
 
@@ -26,15 +26,15 @@ class Costs(AddOnComponent):
     """
 
     def __init__(self, name: str, args: AddOnArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(name, opts)
-        namespace = self._system_namespace(NAMESPACE, args.deleted_with, args.depends_on)
+        super().__init__(name, args, opts)
+        namespace = self._system_namespace(NAMESPACE, args.depends_on)
         needs = (namespace, *args.depends_on)
         created: list[pulumi.Resource] = []
         for manifest in objects(args.declaration):
             kind, object_name = manifest["kind"].lower(), manifest["metadata"]["name"]
             namespace = manifest["metadata"].get("namespace", "")
             role = f"{name}-{kind}-{object_name}{'-default' if namespace == 'default' else ''}"
-            created.append(Manifest(role, manifest, leaf_options(self, args.deleted_with, needs)))
+            created.append(self._create(role, manifest, needs))
         self.ready = (*needs, *created)
         self.register_outputs({})
 

@@ -1,14 +1,15 @@
-"""Drivers and device plugins of GPU nodes that the cloud does not install: their component, manifests and
-values."""
+"""What GPU nodes need and the cloud does not install: drivers and device plugins, with their component, and
+the networks and plugins of GPUDirect."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pulumi
 from pulumi_kubernetes import helm
 
 from ebbtide.declaration.catalog.clouds import POOL_LABEL
+from ebbtide.declaration.catalog.gpu_direct import APERTURE, Strategy
 from ebbtide.declaration.catalog.resources import footprint
 from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.declaration.model.addons import remote_inputs
@@ -19,10 +20,48 @@ from ebbtide.placement.derive import toleration
 from ebbtide.values.cloud_kind import CloudKind
 
 from .add_on import SystemPlacement, system_placement
-from .manifest import Manifest, leaf_options, obj
+from .manifest import InCluster, leaf_options, obj
 from .security import driver_namespace
 
-_REPOSITORY = "https://helm.ngc.nvidia.com/nvidia"
+_REPOSITORY: Final = "https://helm.ngc.nvidia.com/nvidia"
+SYSTEM: Final = "kube-system"
+"""Namespace whose pods may be node-critical: on a full node, other pods are evicted first."""
+
+_PLUGINS: Final = "/var/lib/kubelet/device-plugins"
+_BINARIES: Final = "/home/kubernetes/bin"
+_NVIDIA: Final = f"{_BINARIES}/nvidia"
+_PODS_OF_THE_OPERATOR: Final = 12
+"""Per node, with headroom; the controllers count as one more node."""
+
+_OPERANDS: Final = ("driver", "toolkit", "devicePlugin", "gfd", "validator")
+_LEFT_OUT: Final = (
+    "dcgm",
+    "dcgmExporter",
+    "migManager",
+    "nodeStatusExporter",
+    "vgpuDeviceManager",
+    "vfioManager",
+)
+
+_NETWORKING: Final = "networking.gke.io"
+_IMAGES: Final = "us-docker.pkg.dev/gce-ai-infra"
+_PRIVILEGED: Final = {"privileged": True}
+
+_PREPARE: Final = f"""\
+set -e
+iptables -C INPUT -p tcp -j ACCEPT 2>/dev/null || iptables -I INPUT -p tcp -j ACCEPT
+modprobe import-helper
+for device in $(lspci -Dnn -d 1ae0:0084 | cut -d' ' -f1); do
+  mkdir -p {APERTURE}/$device
+  mountpoint -q {APERTURE}/$device ||
+    mount --bind "$(readlink -f /sys/bus/pci/devices/$device)" {APERTURE}/$device
+done
+if [ -d {APERTURE} ]; then
+  chmod -R a+r {APERTURE}
+  chmod a+rw {APERTURE}/*/resource*
+fi
+"""
+"""Admits TCP to the node's NICs, and makes their apertures and the import of GPU memory available to pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +84,7 @@ def has_drivers(declaration: Cluster) -> bool:
     return bool(installers(declaration) or device_plugins(declaration) or has_operator(declaration))
 
 
-class Drivers(pulumi.ComponentResource):
+class Drivers(InCluster):
     """Google's installers, the device plugin for AKS, or NVIDIA's operator, each only on its GPU pools.
 
     Exactly one source installs the driver of a pool: the cloud, an installer, or the operator. The rules of
@@ -53,26 +92,22 @@ class Drivers(pulumi.ComponentResource):
     """
 
     def __init__(self, name: str, args: DriversArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("ebbtide:addons:Drivers", name, {}, opts)
+        super().__init__("ebbtide:addons:Drivers", name, opts, args.deleted_with)
         for manifest in [*installers(args.declaration), *device_plugins(args.declaration)]:
             role = manifest["metadata"]["name"].removeprefix("ebbtide-nvidia-")
-            Manifest(f"{name}-{role}", manifest, leaf_options(self, args.deleted_with, args.depends_on))
+            self._create(f"{name}-{role}", manifest, args.depends_on)
         operator = self._operator(name, args) if has_operator(args.declaration) else {}
         self.register_outputs(operator)
 
     def _operator(self, name: str, args: DriversArgs) -> dict[str, str]:
         """Install NVIDIA's operator; return its outputs."""
-        namespace = Manifest(
-            f"{name}-operator-namespace",
-            driver_namespace(OPERATOR_NAMESPACE),
-            leaf_options(self, args.deleted_with, args.depends_on),
+        namespace = self._create(
+            f"{name}-operator-namespace", driver_namespace(OPERATOR_NAMESPACE), args.depends_on
         )
         first: list[pulumi.Resource] = [namespace]
         if args.declaration.site.cloud is CloudKind.GKE:
             quota = operator_quota(args.declaration)
-            first.append(
-                Manifest(f"{name}-operator-quota", quota, leaf_options(self, args.deleted_with, [namespace]))
-            )
+            first.append(self._create(f"{name}-operator-quota", quota, [namespace]))
         inputs: dict[str, Any] = {
             "chart": "gpu-operator",
             "repository_opts": {"repo": _REPOSITORY},
@@ -87,16 +122,6 @@ class Drivers(pulumi.ComponentResource):
             opts=leaf_options(self, args.deleted_with, first),
         )
         return remote_inputs(inputs)
-
-
-SYSTEM = "kube-system"
-"""Namespace whose pods may be node-critical: on a full node, other pods are evicted first."""
-
-
-_PLUGINS = "/var/lib/kubelet/device-plugins"
-_NVIDIA = "/home/kubernetes/bin/nvidia"
-_PODS_OF_THE_OPERATOR = 12
-"""Per node, with headroom; the controllers count as one more node."""
 
 
 def tolerated(pools: Iterable[ResolvedPool]) -> list[dict[str, Any]]:
@@ -153,38 +178,38 @@ def mounts_of(paths: dict[str, tuple[str, str]]) -> tuple[list[dict[str, Any]], 
 
 
 def _installer(
-    pools: Sequence[ResolvedPool], name: str, container: dict[str, Any], paths: dict[str, tuple[str, str]]
+    name: str,
+    pools: Sequence[ResolvedPool],
+    steps: list[dict[str, Any]],
+    paths: dict[str, tuple[str, str]],
+    pause: dict[str, Any],
 ) -> dict[str, Any]:
-    """Build a DaemonSet with an init container that installs, and a main container that sleeps to keep the
-    pod running."""
-    volumes, mounts = mounts_of(paths)
-    return daemon_set(
-        name,
-        pools,
-        {
-            "hostNetwork": True,
-            "hostPID": True,
-            "volumes": volumes,
-            "initContainers": [
-                {
-                    "name": "installer",
-                    # Part of the node's image, and of its version; there is nothing to pull.
-                    "imagePullPolicy": "Never",
-                    "resources": requests_of("driver-daemonset"),
-                    "securityContext": {"privileged": True},
-                    "volumeMounts": mounts,
-                    **container,
-                }
-            ],
-            "containers": [
-                {
-                    "name": "pause",
-                    "image": f"gke.gcr.io/pause:{PINS['gke-pause'].version}",
-                    "resources": {"requests": {"cpu": "1m", "memory": "8Mi"}, "limits": {"memory": "8Mi"}},
-                }
-            ],
-        },
-    )
+    """Build a DaemonSet that runs steps one after another on each node, and then sleeps to keep the pod
+    running.
+
+    Args:
+        paths: node directories, as for `mounts_of`.
+        pause: resources of the container that sleeps.
+    """
+    sleeps = {"name": "pause", "image": f"gke.gcr.io/pause:{PINS['gke-pause'].version}", "resources": pause}
+    pod = {"hostNetwork": True, "hostPID": True, "volumes": mounts_of(paths)[0], "initContainers": steps}
+    return daemon_set(name, pools, {**pod, "containers": [sleeps]})
+
+
+def _driver_installer(
+    name: str, pools: Sequence[ResolvedPool], container: dict[str, Any], paths: dict[str, tuple[str, str]]
+) -> dict[str, Any]:
+    installer = {
+        "name": "installer",
+        # Part of the node's image, and of its version; there is nothing to pull.
+        "imagePullPolicy": "Never",
+        "resources": requests_of("driver-daemonset"),
+        "securityContext": _PRIVILEGED,
+        "volumeMounts": mounts_of(paths)[1],
+        **container,
+    }
+    least = {"cpu": "1m", "memory": "8Mi"}
+    return _installer(name, pools, [installer], paths, {"requests": least, "limits": {"memory": "8Mi"}})
 
 
 def _on_cos(pools: Sequence[ResolvedPool]) -> dict[str, Any]:
@@ -210,15 +235,14 @@ def _on_cos(pools: Sequence[ResolvedPool]) -> dict[str, Any]:
         "root": ("/", "/root"),
         "cos-tools": ("/var/lib/cos-tools", "/build/cos-tools"),
     }
-    return _installer(pools, "ebbtide-nvidia-installer-cos", container, paths)
+    return _driver_installer("ebbtide-nvidia-installer-cos", pools, container, paths)
 
 
 def _on_ubuntu(pools: Sequence[ResolvedPool]) -> dict[str, Any]:
     """Google's installer for Ubuntu."""
     paths = {"boot": ("/boot", "/boot"), "dev": ("/dev", "/dev"), "root": ("/", "/root")}
-    return _installer(
-        pools, "ebbtide-nvidia-installer-ubuntu", {"image": "gke-nvidia-installer:fixed"}, paths
-    )
+    image = {"image": "gke-nvidia-installer:fixed"}
+    return _driver_installer("ebbtide-nvidia-installer-ubuntu", pools, image, paths)
 
 
 def _is_ubuntu(pool: Pool) -> bool:
@@ -327,10 +351,6 @@ def operator_quota(declaration: Cluster) -> dict[str, Any]:
     )
 
 
-_OPERANDS = ("driver", "toolkit", "devicePlugin", "gfd", "validator")
-_LEFT_OUT = ("dcgm", "dcgmExporter", "migManager", "nodeStatusExporter", "vgpuDeviceManager", "vfioManager")
-
-
 def operator_values(declaration: Cluster, placement: SystemPlacement) -> dict[str, Any]:
     """Return the values of the operator's chart.
 
@@ -364,3 +384,105 @@ def operator_values(declaration: Cluster, placement: SystemPlacement) -> dict[st
         values["hostPaths"] = {"driverInstallDir": _NVIDIA}
         values["toolkit"]["installDir"] = _NVIDIA
     return values
+
+
+def gpu_direct(declaration: Cluster) -> Iterator[dict[str, Any]]:
+    """Yield the networks that pods of pools with GPUDirect attach to, and the DaemonSets that install NCCL's
+    plugins on those pools.
+
+    Sources: GKE docs, multinetwork-gke and gpu-bandwidth-gpudirect-tcpx; AI Hypercomputer docs,
+    gke-ai-hypercompute-custom (2026); GoogleCloudPlatform/gke-networking-api 0.2.11;
+    GoogleCloudPlatform/container-engine-accelerators@992db812, gpudirect-rdma, gpudirect-tcpxo and
+    nri_device_injector.
+    """
+    for network in declaration.gpu_networks:
+        parameters = {
+            "vpc": f"{declaration.name}-{network.vpc}",
+            "vpcSubnet": f"{declaration.name}-{network.name}",
+            "deviceMode": network.mode,
+        }
+        kind = "GKENetworkParamSet"
+        reference = {"group": _NETWORKING, "kind": kind, "name": network.name}
+        yield obj(f"{_NETWORKING}/v1", kind, network.name, spec=parameters)
+        yield obj(
+            f"{_NETWORKING}/v1", "Network", network.name, spec={"type": "Device", "parametersRef": reference}
+        )
+    if pools := _direct_pools(declaration, "rdma"):
+        yield _rdma_installer(pools)
+    if pools := _direct_pools(declaration, "tcpxo"):
+        yield _tcpxo_installer(pools)
+        yield _device_injector(pools)
+
+
+def _direct_pools(declaration: Cluster, strategy: Strategy) -> list[ResolvedPool]:
+    return [pool for pool in declaration.resolved_pools if pool.gpu_direct == strategy]
+
+
+def _rdma_installer(pools: Sequence[ResolvedPool]) -> dict[str, Any]:
+    """Return the installer of gIB.
+
+    It copies to the directory that the device plugin mounts in every container with a GPU: directories of the
+    node are forbidden to pods by the Pod Security Standard `baseline`.
+    """
+    install = """\
+set -e
+/scripts/container_entry.sh install
+mkdir -p /host/nvidia/lib64 /host/nvidia/gib
+cp -r /var/lib/gib/lib64/. /host/nvidia/lib64
+cp -r /var/lib/gib/. /host/nvidia/gib
+ln -sfn nvidia/gib /host/gib
+"""
+    image = f"{_IMAGES}/gpudirect-gib/nccl-plugin-gib:{PINS['nccl-gib'].version}"
+    paths = {"bin": (_BINARIES, "/host")}
+    return _installer(
+        "ebbtide-nccl-rdma",
+        pools,
+        [_privileged("nccl-plugin", image, install, paths)],
+        paths,
+        requests_of("gpu-direct-rdma-node"),
+    )
+
+
+def _tcpxo_installer(pools: Sequence[ResolvedPool]) -> dict[str, Any]:
+    install = """\
+set -e
+chmod 755 /scripts/container_entry.sh
+/scripts/container_entry.sh install --install-nccl
+mkdir -p /usr/local/nvidia/lib64
+cp -r /var/lib/tcpxo/lib64/. /usr/local/nvidia/lib64
+"""
+    image = f"{_IMAGES}/gpudirect-tcpxo/nccl-plugin-gpudirecttcpx-dev:{PINS['nccl-tcpxo'].version}"
+    paths = {"bin": (_BINARIES, "/usr/local"), "var-lib": ("/var/lib", "/var/lib")}
+    prepare = _privileged("node", PINS["image-python"].version, _PREPARE, {})
+    prepare["command"] = ["nsenter", "--all", "--target", "1", "--", "sh", "-c", _PREPARE]
+    return _installer(
+        "ebbtide-nccl-tcpxo",
+        pools,
+        [prepare, _privileged("nccl-plugin", image, install, paths)],
+        paths,
+        requests_of("gpu-direct-tcpxo-node"),
+    )
+
+
+def _privileged(name: str, image: str, script: str, paths: dict[str, tuple[str, str]]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "image": image,
+        "command": ["/bin/sh", "-c", script],
+        "securityContext": _PRIVILEGED,
+        "volumeMounts": mounts_of(paths)[1],
+    }
+
+
+def _device_injector(pools: Sequence[ResolvedPool]) -> dict[str, Any]:
+    """Return the NRI plugin that adds GPUs to the sidecar of TCPXO, which requests none."""
+    volumes, mounts = mounts_of({"dev": ("/dev", "/dev"), "nri": ("/var/run/nri", "/var/run/nri")})
+    container = {
+        "name": "device-injector",
+        "image": f"gcr.io/gke-release/nri-device-injector@{PINS['nri-device-injector'].version}",
+        "resources": requests_of("gpu-direct-injector-node"),
+        "securityContext": _PRIVILEGED,
+        "volumeMounts": mounts,
+    }
+    pod = {"hostNetwork": True, "hostPID": True, "volumes": volumes, "containers": [container]}
+    return daemon_set("ebbtide-device-injector", pools, pod)

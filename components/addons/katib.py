@@ -12,7 +12,7 @@ from ebbtide.declaration.model.addons import Katib as Declared
 from ebbtide.declaration.model.addons import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent, SystemPlacement, system_placement
-from .manifest import Manifest, leaf_options, obj
+from .manifest import obj
 from .patches import (
     CONTROL_PLANE_PORT,
     WEBHOOKS,
@@ -52,7 +52,7 @@ class Katib(AddOnComponent):
     """
 
     def __init__(self, name: str, args: AddOnArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(name, opts)
+        super().__init__(name, args, opts)
         credentials = {DATABASE_SECRET: {"MYSQL_ROOT_PASSWORD": generated()}}
         release = (args.declaration.addons.katib or Declared()).release
         directory = f"{_SOURCE}?ref={release.commit}"
@@ -60,7 +60,7 @@ class Katib(AddOnComponent):
         before = args.depends_on
         for manifest in trials_policy():
             role = f"{name}-{manifest['kind'].lower()}"
-            before = (*before, Manifest(role, manifest, leaf_options(self, args.deleted_with, before)))
+            before = (*before, self._create(role, manifest, before))
         objects = kustomize.Directory(
             f"{name}-objects",
             directory=directory,
@@ -70,7 +70,7 @@ class Katib(AddOnComponent):
                 transforms=[patch_transform(manifest_patches, args.deleted_with, tuple(credentials))],
             ),
         )
-        self._network_policies(args, network_policies(), objects)
+        self._network_policies(network_policies(), objects)
         self.ready = (objects,)
         self.register_outputs(remote_inputs({"directory": directory}))
 

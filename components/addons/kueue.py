@@ -44,9 +44,9 @@ class Kueue(AddOnComponent):
     """
 
     def __init__(self, name: str, args: AddOnArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(name, opts)
-        namespace = self._system_namespace(NAMESPACE, args.deleted_with)
-        self._network_policies(args, network_policies(), namespace)
+        super().__init__(name, args, opts)
+        namespace = self._system_namespace(NAMESPACE)
+        self._network_policies(network_policies(), namespace)
         release = release_of(args.declaration)
         inputs: dict[str, Any] = {
             # Helm fetches the digest, and fails if the version's tag has another (v3.18.6, pkg/registry).

@@ -59,6 +59,32 @@ def leaf_options(
     )
 
 
+class InCluster(pulumi.ComponentResource):
+    """A component of objects in the cluster."""
+
+    def __init__(
+        self,
+        token: str,
+        name: str,
+        opts: pulumi.ResourceOptions | None,
+        deleted_with: pulumi.Resource | None,
+        inputs: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(token, name, dict(inputs or {}), opts)
+        self._deleted_with = deleted_with
+
+    def _create(
+        self,
+        name: str,
+        manifest: Mapping[str, Any],
+        depends_on: Sequence[pulumi.Resource] = (),
+        *,
+        patch: bool = False,
+    ) -> Manifest:
+        """Create an object of the component, with the options of `leaf_options`."""
+        return Manifest(name, manifest, leaf_options(self, self._deleted_with, depends_on), patch=patch)
+
+
 def has_cloud_resources(kind: str, props: Mapping[str, Any]) -> bool:
     """Check that an object has cloud resources that outlive the cluster: a claim's disk, a load balancer.
 

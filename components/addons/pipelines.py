@@ -66,7 +66,7 @@ class Pipelines(AddOnComponent):
         declared = args.declaration.addons.pipelines or Declared()
         # A preview does not show the transforms, so the component's inputs show their settings.
         inputs = {"retryStrategy": retry_strategy(declared.retry), "artifacts": declared.artifacts}
-        super().__init__(name, opts, inputs)
+        super().__init__(name, args, opts, inputs)
         store, tenants = args.artifacts, args.declaration.tenants
         tenant = next(team for team in tenants if team.namespace_name == NAMESPACE)
         labels = namespace_labels(args.declaration, tenant)
@@ -104,7 +104,7 @@ class Pipelines(AddOnComponent):
                 transforms=[patch_transform(manifest_patches, args.deleted_with, tuple(credentials))],
             ),
         )
-        self._network_policies(args, network_policies(), kinds)
+        self._network_policies(network_policies(), kinds)
         self.namespace = (kinds,)
         self.ready = (objects,)
         self.register_outputs(remote_inputs({"directory": kinds_directory}, {"directory": directory}))

@@ -11,7 +11,7 @@ from ebbtide.placement.queue_objects import layers, with_names
 from ebbtide.placement.queueing import Queueing
 from ebbtide.values.paths import Object
 
-from .manifest import Manifest, leaf_options
+from .manifest import InCluster, Manifest, leaf_options
 
 _REPLACED_WITH_ITS_QUEUE: Final = pulumi.ResourceOptions(
     replace_on_changes=["spec.clusterQueue"], delete_before_replace=True
@@ -48,7 +48,7 @@ class QueuesArgs:
     deleted_with: pulumi.Resource | None = None
 
 
-class Queues(pulumi.ComponentResource):
+class Queues(InCluster):
     """Fallback orders for the autoscaler, then flavors, checks, cohorts, cluster queues and local queues, all
     derived from the declaration.
 
@@ -58,7 +58,7 @@ class Queues(pulumi.ComponentResource):
     """
 
     def __init__(self, name: str, args: QueuesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("ebbtide:addons:Queues", name, {}, opts)
+        super().__init__("ebbtide:addons:Queues", name, opts, args.deleted_with)
         order = [self._created(name, item, args, args.pools) for item in args.fallbacks]
         before: tuple[pulumi.Resource, ...] = (*args.kueue, *order)
         *first, cluster_queues, local_queues = layers(args.queueing)

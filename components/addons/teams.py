@@ -22,7 +22,7 @@ from ebbtide.values import quantities
 from ebbtide.values.cloud_kind import CloudKind
 
 from ..replacement import hooks
-from .manifest import Manifest, leaf_options, obj
+from .manifest import InCluster, Manifest, leaf_options, obj
 from .security import (
     called_from,
     egress_policies,
@@ -153,7 +153,7 @@ class TenantArgs:
     deleted_with: pulumi.Resource | None = None
 
 
-class Tenant(pulumi.ComponentResource):
+class Tenant(InCluster):
     """A namespace, created or existing, with its members' permissions, queues, limits and identity.
 
     An existing namespace is never created or deleted, and gets no limits, unless they are declared, and no
@@ -167,15 +167,13 @@ class Tenant(pulumi.ComponentResource):
     """Address of the team's bucket; None if it has none."""
 
     def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("ebbtide:addons:Tenant", name, {}, opts)
+        super().__init__("ebbtide:addons:Tenant", name, opts, args.deleted_with)
         declaration, team = args.declaration, args.team
         ours = team.creates_namespace
 
         def create(manifest: dict[str, Any], *needs: pulumi.Resource, patch: bool = False) -> Manifest:
             role = f"{manifest['kind'].lower()}-{manifest['metadata']['name']}"
-            return Manifest(
-                f"{name}-{role}", manifest, leaf_options(self, args.deleted_with, needs), patch=patch
-            )
+            return self._create(f"{name}-{role}", manifest, needs, patch=patch)
 
         self.namespace = args.namespace_made_with or (
             create(namespace_manifest(declaration, team), *args.depends_on, patch=not ours),
@@ -217,14 +215,8 @@ class Tenant(pulumi.ComponentResource):
         needs = [*self.namespace, *resources.grants]
         if disk.credentials:
             secret = mount_secret(declaration.name, team, disk.credentials)
-            needs.append(
-                Manifest(f"{name}-mount", secret, leaf_options(self, args.deleted_with, self.namespace))
-            )
-        disk_volume = Manifest(
-            f"{name}-volume",
-            volume_manifest(declaration.name, team, disk),
-            leaf_options(self, args.deleted_with, needs),
-        )
+            needs.append(self._create(f"{name}-mount", secret, self.namespace))
+        disk_volume = self._create(f"{name}-volume", volume_manifest(declaration.name, team, disk), needs)
         ours = team.creates_namespace
         Manifest(
             f"{name}-claim",

@@ -49,14 +49,14 @@ class Trainer(AddOnComponent):
     """
 
     def __init__(self, name: str, args: AddOnArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(name, opts)
+        super().__init__(name, args, opts)
         declared, placement = (
             args.declaration.addons.trainer or Declared(),
             system_placement(args.declaration),
         )
         release = declared.release
-        namespace = self._system_namespace(NAMESPACE, args.deleted_with)
-        self._network_policies(args, network_policies(), namespace)
+        namespace = self._system_namespace(NAMESPACE)
+        self._network_policies(network_policies(), namespace)
         inputs: dict[str, Any] = {
             "chart": _CHART,
             "version": release.version,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from components.addons.add_on import priority_class
+from components.addons.addons import priority_class
 from components.addons.costs import objects
 from components.addons.security import system_namespace
 from components.addons.teams import attempts_readers, namespace_manifest

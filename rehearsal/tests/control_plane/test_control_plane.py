@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 import pytest
 
-from components.addons import gpu_direct
+from components.addons.drivers import gpu_direct
 from components.addons.monitors import monitors
 from ebbtide.clients.kubernetes import ApiError
 from ebbtide.clients.kubernetes.objects import condition
@@ -60,7 +60,7 @@ def test_the_objects_of_gpu_networks_are_accepted(control_plane: ControlPlane) -
         for strategy, machine in machines.items()
     ]
     cluster = declare(changed(GKE, pools=[*GKE["pools"][:1], *pools]))
-    networks = list(gpu_direct.objects(cluster))
+    networks = list(gpu_direct(cluster))
     assert len(networks) == 2 * 17 + 3
     work = [
         jobs.job(profile(cluster), name=pool, image="train", pool=pool, gpus=8, namespace="default")

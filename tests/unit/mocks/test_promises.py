@@ -103,7 +103,11 @@ def test_every_component_is_made_on_mocks(mocks: Mocks, cloud: str) -> None:
     made = {name.rpartition(":")[2] for name in types if name.startswith("ebbtide:")}
     names = {name for package, name in _components() if package in (cloud, "addons")}
     assert len(names) > 15
-    assert names - made == {"AddOnComponent", *(["MetricStore", "VaultKey"] if cloud == "aks" else [])}
+    assert names - made == {
+        "AddOnComponent",
+        "InCluster",
+        *(["MetricStore", "VaultKey"] if cloud == "aks" else []),
+    }
 
 
 def _inputs(mocks: Mocks, resource: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from components.addons.add_on import priority_class
+from components.addons.addons import priority_class
 from components.addons.teams import namespace_labels
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.pool import Taint
