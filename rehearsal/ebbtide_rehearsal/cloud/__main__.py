@@ -12,9 +12,6 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Final, Literal
@@ -28,48 +25,9 @@ from ebbtide_rehearsal.cloud.ids import AZURE, GCP
 from ebbtide_rehearsal.cloud.node_pools.loop import NodeLoop
 from ebbtide_rehearsal.cloud.node_pools.pod_processes import PROCESSES
 from ebbtide_rehearsal.cloud.protocol import serve
-from ebbtide_rehearsal.cloud.provider import Provider
-from ebbtide_rehearsal.cloud.running import CloudSettings, store_file, write_memory, write_ports
+from ebbtide_rehearsal.cloud.running import MEMORY, PORTS, CloudSettings, store_file, write
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
-
-
-@dataclass(frozen=True, slots=True)
-class Assembled:
-    """The assembled cloud.
-
-    Attributes:
-        providers: one provider per package.
-    """
-
-    providers: Sequence[Provider]
-    clusters: ControlPlanes
-
-
-@contextmanager
-def assembled(directory: Path, settings: CloudSettings, store: Store) -> Generator[Assembled]:
-    """Assemble the cloud; its control planes end with the block.
-
-    Args:
-        store: its state.
-
-    Raises:
-        KeyError: the settings lack a required tool.
-        RefusedError: an existing resource of the declaration cannot be created.
-    """
-
-    def nodes(identity: str, cloud: Literal["gke", "aks"], plane: ControlPlane) -> NodeLoop:
-        pods, sessions = plane.plan.directory / PROCESSES, plane.plan.sessions
-        return NodeLoop(identity, cloud, plane.api, store, pods, sessions, NodeSettings.at(settings.speed))
-
-    clusters = ControlPlanes(directory, Path(os.environ["SSL_CERT_FILE"]), settings, store, nodes)
-    try:
-        if settings.declaration:
-            make(settings.declaration, store, clusters, settings.tools)
-        yield Assembled([FakeProvider(package, store, clusters) for package in (GCP, AZURE)], clusters)
-    finally:
-        clusters.stop()
-
 
 _LOOK_EVERY: Final = 2.0  # seconds
 _KIB: Final = 1024
@@ -90,17 +48,26 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops it
     settings = CloudSettings.read(directory)
     store = Store(store_file(directory), speed=settings.speed)
-    with assembled(directory, settings, store) as cloud, contextlib.ExitStack() as serving:
+
+    def nodes(identity: str, cloud: Literal["gke", "aks"], plane: ControlPlane) -> NodeLoop:
+        pods, sessions = plane.plan.directory / PROCESSES, plane.plan.sessions
+        return NodeLoop(identity, cloud, plane.api, store, pods, sessions, NodeSettings.at(settings.speed))
+
+    clusters = ControlPlanes(directory, Path(os.environ["SSL_CERT_FILE"]), settings, store, nodes)
+    with contextlib.ExitStack() as serving:
+        serving.callback(clusters.stop)
+        if settings.declaration:
+            make(settings.declaration, store, clusters, settings.tools)
         ports: dict[str, int] = {}
-        for provider in cloud.providers:
-            server, ports[provider.package] = serve(provider, store)
+        for package in (GCP, AZURE):
+            server, ports[package] = serve(FakeProvider(package, store, clusters), store)
             serving.callback(server.stop, grace=None)
-        write_ports(directory, ports)
+        write(directory, PORTS, ports)
         most = 0
         while not (ending.is_set() or _alone()):
             own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KIB
-            most = max(most, own + cloud.clusters.memory())
-            write_memory(directory, most)
+            most = max(most, own + clusters.memory())
+            write(directory, MEMORY, most)
 
 
 def _alone() -> bool:

@@ -31,22 +31,16 @@ _EFFECTS: Final = {
     "NO_EXECUTE": "NoExecute",
 }
 _API_EFFECTS: Final = {effect: api for api, effect in _EFFECTS.items()}
-_KINDS: Final[dict[CapacityKind, tuple[str, ...]]] = {
-    "on-demand": (),
-    "reservation": (),
-    "spot": ("gke-spot",),
-    "preemptible": ("gke-preemptible",),
-    "flex-start": ("gke-flex-start",),
-    "queued": ("gke-flex-start",),
-}
-_PROVISIONING: Final[dict[CapacityKind, str]] = {
-    "on-demand": "standard",
-    "reservation": "standard",
+_STANDARD: Final = "standard"
+PROVISIONING: Final[dict[CapacityKind, str]] = {
+    "on-demand": _STANDARD,
+    "reservation": _STANDARD,
     "spot": "spot",
     "preemptible": "preemptible",
     "flex-start": "flex-start",
     "queued": "flex-start",
 }
+"""Provisioning models of purchase options, as in node labels."""
 
 
 def added_labels(
@@ -59,7 +53,7 @@ def added_labels(
     """Return the labels that GKE adds to a pool's nodes, without those of a single node and its zone."""
     labels = {
         f"{_PREFIX}gke-nodepool": fields.text("name"),
-        f"{_PREFIX}gke-provisioning": _PROVISIONING[capacity],
+        f"{_PREFIX}gke-provisioning": PROVISIONING[capacity],
         f"{_PREFIX}gke-boot-disk": fields.text("nodeConfig.diskType") or "pd-balanced",
         f"{_PREFIX}gke-container-runtime": "containerd",
         f"{_PREFIX}gke-os-distribution": _distribution(fields),
@@ -69,7 +63,8 @@ def added_labels(
         "node.kubernetes.io/instance-type": machine.name,
         "topology.kubernetes.io/region": region_of(zones[0]),
     }
-    labels |= {f"{_PREFIX}{key}": "true" for key in _KINDS[capacity]}
+    if (model := PROVISIONING[capacity]) != _STANDARD:
+        labels[f"{_PREFIX}gke-{model}"] = "true"
     if fields.number("nodeConfig.ephemeralStorageLocalSsdConfig.localSsdCount"):
         labels[f"{_PREFIX}gke-ephemeral-storage-local-ssd"] = "true"
     if fields.number("nodeConfig.localNvmeSsdBlockConfig.localSsdCount"):

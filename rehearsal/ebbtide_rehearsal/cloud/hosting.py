@@ -211,10 +211,9 @@ def _answered_node_pool(store: Store, resource: Resource, old: Resource | None) 
     fields = Inputs(resource.inputs)
     count = gke_nodes.node_count(store, fields, old)
     is_kept = old is not None and fields.number("nodeCount") is None
-    kind = read_pool(fields, "").capacity.kind
-    model = kind if kind in ("spot", "preemptible", "flex-start") else "on-demand"
+    model = gke_nodes.PROVISIONING[read_pool(fields, "").capacity.kind].replace("standard", "on-demand")
     # GKE docs, gke-cost-allocation (2026)
-    billing = {"goog-gke-node-pool-provisioning-model": "flex-start" if kind == "queued" else model}
+    billing = {"goog-gke-node-pool-provisioning-model": model}
     try:
         pool = node_pool(store, resource, old)
     except LookupError:  # of a cluster that others have created

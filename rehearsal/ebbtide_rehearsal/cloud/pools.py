@@ -2,14 +2,15 @@
 and machine types of the clouds: the catalog's, and those of the stack's declaration."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from ebbtide.analysis.reading.facts import RecordedPool
 from ebbtide.autoscaler.nodes import Autoscaling, Machine, NodePool
 from ebbtide.declaration.catalog import machines as catalog
 from ebbtide.declaration.catalog.accelerators import resource_name
-from ebbtide.declaration.catalog.locations import Locations, Region
+from ebbtide.declaration.catalog.locations import Locations
+from ebbtide.declaration.model.site import Region
 from ebbtide.placement import NodeTaint
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.store import Resource, Store
@@ -161,17 +162,10 @@ _REGION: Final = "rehearsal:region"
 _MACHINE_TYPE: Final = "rehearsal:machine"
 
 
-@dataclass(frozen=True, slots=True)
-class _Added:
-    name: str
-    zones: tuple[str, ...]
-    offers: tuple[str, ...]
-
-
 def add_regions(store: Store, cloud: CloudKind, regions: Iterable[Region]) -> None:
     """Add regions, zones and hardware to those of the catalog."""
     for number, region in enumerate(regions):
-        state = {"name": region.name, "zones": list(region.zones), "offers": list(region.offers)}
+        state = region.model_dump(mode="json")
         store.put(Resource(REGIONS, f"{cloud}/{region.name}/{number}", _REGION, state=state))
 
 
@@ -182,9 +176,7 @@ def locations(store: Store, cloud: CloudKind) -> Locations:
         for resource in store.resources(REGIONS, _REGION)
         if resource.id.startswith(f"{cloud}/")
     )
-    return Locations(
-        cloud, [_Added(state["name"], tuple(state["zones"]), tuple(state["offers"])) for state in added]
-    )
+    return Locations(cloud, [Region.model_validate(state) for state in added])
 
 
 def add_machines(store: Store, machines: Iterable[catalog.Machine]) -> None:

@@ -161,7 +161,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
     def Create(
         self, request: provider_pb2.CreateRequest, context: grpc.ServicerContext
     ) -> provider_pb2.CreateResponse:
-        call = _call(request.urn, preview=request.preview, timeout=request.timeout)
+        call = _call(request.urn, preview=request.preview)
         inputs = _plain(request.properties)
         self._strike("create", call, context)
         call_provider = partial(self._of(context).create, call, inputs)
@@ -187,8 +187,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
     def Update(
         self, request: provider_pb2.UpdateRequest, context: grpc.ServicerContext
     ) -> provider_pb2.UpdateResponse:
-        call = _call(request.urn, preview=request.preview, timeout=request.timeout)
-        call = replace(call, ignored=tuple(request.ignoreChanges))
+        call = replace(_call(request.urn, preview=request.preview), ignored=tuple(request.ignoreChanges))
         old = Read(request.id, _plain(request.old_inputs), _plain(request.olds))
         new = _plain(request.news)
         self._strike("update", call, context)
@@ -197,7 +196,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.UpdateResponse(properties=_struct(state, request.news))
 
     def Delete(self, request: provider_pb2.DeleteRequest, context: grpc.ServicerContext) -> empty_pb2.Empty:
-        call = _call(request.urn, timeout=request.timeout)
+        call = _call(request.urn)
         known = _plain(request.properties)
         self._strike("delete", call, context)
         self._answer(context, lambda: self._of(context).delete(call, request.id, known))
@@ -239,18 +238,16 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         try:
             return call_provider()
         except UnfinishedError as unfinished:
-            inputs = unfinished.inputs
-            read = _struct(inputs, inputs_struct) if inputs is not None else None
-            refuse_unfinished(context, unfinished, _struct(unfinished.state, inputs_struct), read)
+            refuse_unfinished(context, unfinished, _struct(unfinished.state, inputs_struct))
         except RefusedError as refused:
             refuse(context, str(refused))
 
 
-def _call(urn: str, *, preview: bool = False, timeout: float = 0) -> Call:
+def _call(urn: str, *, preview: bool = False) -> Call:
     """Parse a call from `urn:pulumi:STACK::PROJECT::TYPES::NAME`, where TYPES has the parents' types and its
     own."""
     _, _, types, name = urn.split("::", 3)
-    return Call(types.split("$")[-1], name, urn, preview, timeout or None)
+    return Call(types.split("$")[-1], name, urn, preview)
 
 
 def _plain(struct: struct_pb2.Struct) -> dict[str, Plain]:
@@ -297,19 +294,14 @@ def refuse(context: grpc.ServicerContext, message: str) -> NoReturn:
 
 
 def refuse_unfinished(
-    context: grpc.ServicerContext,
-    error: UnfinishedError,
-    state: struct_pb2.Struct,
-    inputs: struct_pb2.Struct | None,
+    context: grpc.ServicerContext, error: UnfinishedError, state: struct_pb2.Struct
 ) -> NoReturn:
     """Abort a call that left a resource behind, which the engine records with the reason.
 
     Source: pulumi 3.259, proto/pulumi/provider.proto, `ErrorResourceInitFailed`.
     """
     status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(error))
-    failed = provider_pb2.ErrorResourceInitFailed(
-        id=error.identity, properties=state, reasons=[str(error)], inputs=inputs
-    )
+    failed = provider_pb2.ErrorResourceInitFailed(id=error.identity, properties=state, reasons=[str(error)])
     status.details.add().Pack(failed)
     context.set_trailing_metadata(((_DETAILS, status.SerializeToString()),))
     refuse(context, str(error))

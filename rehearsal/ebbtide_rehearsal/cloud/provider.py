@@ -67,21 +67,10 @@ class UnfinishedError(RefusedError):
     """A resource was created or changed incompletely: the engine records it nevertheless, and continues with
     it in the next update."""
 
-    def __init__(
-        self, message: str, identity: str, state: Properties, inputs: Properties | None = None
-    ) -> None:
-        """Describe the failure and the current resource.
-
-        Args:
-            message: message for the engine.
-            identity: provider id of the resource.
-            state: outputs of the resource.
-            inputs: inputs of the resource, for a read.
-        """
+    def __init__(self, message: str, identity: str, state: Properties) -> None:
+        """Describe the failure, and the resource as it is: its provider id and outputs."""
         super().__init__(message)
-        self.identity = identity
-        self.state = state
-        self.inputs = inputs
+        self.identity, self.state = identity, state
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +109,6 @@ class Call:
         type: type token.
         name: name in the program.
         preview: True for a preview, which changes nothing and returns the known values.
-        timeout: timeout in seconds (`customTimeouts`); None for the default.
         ignored: paths of properties whose changes the program ignores; their new value is the old one.
         inputs: for a read, the inputs in the engine's state; empty for an imported resource.
     """
@@ -129,7 +117,6 @@ class Call:
     name: str
     urn: str
     preview: bool = False
-    timeout: float | None = None
     ignored: Sequence[str] = ()
     inputs: Properties = field(default_factory=dict[str, Plain])
 

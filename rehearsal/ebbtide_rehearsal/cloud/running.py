@@ -7,16 +7,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 from ebbtide_rehearsal import RehearsalError
 from ebbtide_rehearsal.cloud.store import Store
 
 _FILE = "cloud.json"
-_PORTS = "ports.json"
 _STORE = "cloud.sqlite"
-_MEMORY = "memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,34 +53,23 @@ def store_file(directory: Path) -> Path:
     return directory / _STORE
 
 
-def write_ports(directory: Path, ports: Mapping[str, int]) -> None:
-    """Write the port of each package's provider, once the cloud is ready."""
-    temporary = directory / f"{_PORTS}.new"
-    temporary.write_text(json.dumps(ports), encoding="utf-8")
-    temporary.rename(directory / _PORTS)
+PORTS: Final = "ports.json"
+"""File with the port of each package's provider, which is written once the cloud is ready."""
+MEMORY: Final = "memory"
+"""File with the peak memory of the cloud and its control planes, in bytes."""
 
 
-def read_ports(directory: Path) -> dict[str, int] | None:
-    """Read the port of each package's provider; None until the cloud is ready."""
-    try:
-        return json.loads((directory / _PORTS).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
+def write(directory: Path, name: str, reported: object) -> None:
+    """Write one of the process's files, which its parent reads at any time."""
+    temporary = directory / f"{name}.new"
+    temporary.write_text(json.dumps(reported), encoding="utf-8")
+    temporary.rename(directory / name)
 
 
-def write_memory(directory: Path, used: int) -> None:
-    """Write the peak memory of the cloud and its control planes, in bytes."""
-    temporary = directory / f"{_MEMORY}.new"
-    temporary.write_text(str(used), encoding="utf-8")
-    temporary.rename(directory / _MEMORY)
-
-
-def read_memory(directory: Path) -> int:
-    """Read the reported memory; 0 before the first report."""
-    try:
-        return int((directory / _MEMORY).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return 0
+def _read(directory: Path, name: str) -> Any:
+    """Read one of the process's files; None before it is written."""
+    file = directory / name
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
 
 
 _START_TIMEOUT: Final = 300.0  # seconds; includes the start of existing clusters
@@ -128,7 +114,7 @@ class RunningCloud:
 
     def memory(self) -> int:
         """Return the peak memory of the cloud and its control planes, in bytes."""
-        return read_memory(self._directory)
+        return _read(self._directory, MEMORY) or 0
 
     def check(self) -> None:
         """Check that the process runs.
@@ -153,17 +139,14 @@ class RunningCloud:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _ready(self) -> dict[str, int]:
         end = time.monotonic() + _START_TIMEOUT
         while time.monotonic() < end:
             self.check()
-            ports = read_ports(self._directory)
-            if ports is not None:
+            if ports := _read(self._directory, PORTS):
                 return ports
             time.sleep(_STEP)
         raise RehearsalError(

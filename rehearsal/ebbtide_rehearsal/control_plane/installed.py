@@ -85,8 +85,7 @@ def storage_classes(cloud: CloudName) -> tuple[dict[str, Any], ...]:
 
 Schema = dict[str, Any]
 
-NAME: Final = "computeclasses.cloud.google.com"
-POLICY: Final = "compute-class-tolerations"
+_API: Final = "admissionregistration.k8s.io/v1"
 _BOOLEAN: Final[Schema] = {"type": "boolean"}
 _TEXT: Final[Schema] = {"type": "string"}
 _WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
@@ -134,86 +133,76 @@ _SPEC: Final = {
     "required": ["priorities"],
 }
 
-DEFINITION: Final[Schema] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {
-        "name": NAME,
-    },
-    "spec": {
-        "group": "cloud.google.com",
-        "names": {
-            "kind": "ComputeClass",
-            "listKind": "ComputeClassList",
-            "plural": "computeclasses",
-            "singular": "computeclass",
-        },
-        "scope": "Cluster",
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "required": ["spec"],
-                        "properties": {"spec": _SPEC, "status": _ANYTHING},
-                    }
-                },
-            }
-        ],
-    },
-}
 
-TOLERATIONS: Final[Schema] = {
-    "apiVersion": "admissionregistration.k8s.io/v1",
-    "kind": "MutatingAdmissionPolicy",
-    "metadata": {"name": POLICY},
-    "spec": {
-        "failurePolicy": "Fail",
-        "reinvocationPolicy": "IfNeeded",
-        "matchConstraints": {
-            "resourceRules": [
-                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-            ]
+def _definition(group: str, kind: str, plural: str, scope: str, spec: Schema) -> Schema:
+    """Return a CRD with one version."""
+    root = {"type": "object", "required": ["spec"], "properties": {"spec": spec, "status": _ANYTHING}}
+    version = {"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "names": {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()},
+            "scope": scope,
+            "versions": [{**version, "schema": {"openAPIV3Schema": root}}],
         },
-        "matchConditions": [
-            {
-                "name": "selects-a-class",
-                "expression": "has(object.spec.nodeSelector) && "
-                f"'{COMPUTE_CLASS}' in object.spec.nodeSelector",
-            },
-            {
-                "name": "does-not-tolerate-it",
-                "expression": "!has(object.spec.tolerations) || "
-                f"!object.spec.tolerations.exists(t, has(t.key) && t.key == '{COMPUTE_CLASS}')",
-            },
-        ],
-        "mutations": [
-            {
-                "patchType": "JSONPatch",
-                "jsonPatch": {
-                    "expression": "(has(object.spec.tolerations) ? [] : "
-                    '[JSONPatch{op: "add", path: "/spec/tolerations", value: []}]) + '
-                    '[JSONPatch{op: "add", path: "/spec/tolerations/-", value: Object.spec.tolerations{'
-                    f'key: "{COMPUTE_CLASS}", operator: "Equal", effect: "NoSchedule", '
-                    f'value: object.spec.nodeSelector["{COMPUTE_CLASS}"]}}}}]'
-                },
-            }
-        ],
+    }
+
+
+def _policies(
+    name: str,
+    constraints: Schema,
+    conditions: Mapping[str, str],
+    mutation: Schema,
+    reinvocation: str = "Never",
+) -> tuple[Schema, Schema]:
+    """Return the policy that changes new pods, and its binding."""
+    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    policy = {
+        "apiVersion": _API,
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "failurePolicy": "Fail",
+            "reinvocationPolicy": reinvocation,
+            "matchConstraints": {"resourceRules": [pods], **constraints},
+            "matchConditions": [{"name": key, "expression": text} for key, text in conditions.items()],
+            "mutations": [mutation],
+        },
+    }
+    binding = {
+        "apiVersion": _API,
+        "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {"policyName": name},
+    }
+    return policy, binding
+
+
+_TOLERATIONS: Final = _policies(
+    "compute-class-tolerations",
+    {},
+    {
+        "selects-a-class": f"has(object.spec.nodeSelector) && '{COMPUTE_CLASS}' in object.spec.nodeSelector",
+        "does-not-tolerate-it": "!has(object.spec.tolerations) || "
+        f"!object.spec.tolerations.exists(t, has(t.key) && t.key == '{COMPUTE_CLASS}')",
     },
-}
+    {
+        "patchType": "JSONPatch",
+        "jsonPatch": {
+            "expression": "(has(object.spec.tolerations) ? [] : "
+            '[JSONPatch{op: "add", path: "/spec/tolerations", value: []}]) + '
+            '[JSONPatch{op: "add", path: "/spec/tolerations/-", value: Object.spec.tolerations{'
+            f'key: "{COMPUTE_CLASS}", operator: "Equal", effect: "NoSchedule", '
+            f'value: object.spec.nodeSelector["{COMPUTE_CLASS}"]}}}}]'
+        },
+    },
+    reinvocation="IfNeeded",
+)
 """GKE adds the toleration of a class's taint to pods that select the class (GoogleCloudPlatform/
 cluster-autoscaler, pkg/test/integration, TestCCCSchedulingWithoutNodeSelector, 2026-11)."""
-
-BINDING: Final[Schema] = {
-    "apiVersion": "admissionregistration.k8s.io/v1",
-    "kind": "MutatingAdmissionPolicyBinding",
-    "metadata": {"name": POLICY},
-    "spec": {"policyName": POLICY},
-}
 
 
 _INTERVAL: Final[Schema] = {"type": "string", "pattern": r"^([0-9]+(ms|s|m|h))+$"}
@@ -319,64 +308,28 @@ _SPECS: Final[Mapping[str, Mapping[tuple[str, str], Schema]]] = {
 
 
 def definitions(cloud: str) -> Iterator[Schema]:
-    """Yield the CRDs of a cloud's managed Prometheus, and on GKE of multi-networking
+    """Yield the CRDs of a cloud's managed Prometheus, and on GKE of ComputeClasses and multi-networking
     (GoogleCloudPlatform/gke-networking-api 0.2.11, config/crds)."""
     for (group, kind), spec in _SPECS[cloud].items():
-        plural = f"{kind.lower()}s"
-        root = {"type": "object", "required": ["spec"], "properties": {"spec": spec, "status": _ANYTHING}}
-        yield {
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": f"{plural}.{group}"},
-            "spec": {
-                "group": group,
-                "names": {
-                    "kind": kind,
-                    "listKind": f"{kind}List",
-                    "plural": plural,
-                    "singular": kind.lower(),
-                },
-                "scope": "Cluster" if group == "networking.gke.io" else "Namespaced",
-                "versions": [
-                    {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": root}}
-                ],
-            },
-        }
+        scope = "Cluster" if group == "networking.gke.io" else "Namespaced"
+        yield _definition(group, kind, f"{kind.lower()}s", scope, spec)
+    if cloud == "gke":
+        yield _definition("cloud.google.com", "ComputeClass", "computeclasses", "Cluster", _SPEC)
 
 
-_API: Final = "admissionregistration.k8s.io/v1"
 _ADD_ONS: Final = sorted(
     {OPERATOR_NAMESPACE, *(add_on.spec.namespace for add_on in ADD_ONS.values() if not add_on.spec.runs_work)}
     - {""}
 )
 
 
-def _policies(name: str, constraints: dict[str, Any], conditions: dict[str, str]) -> list[dict[str, Any]]:
-    """Return the policy that lets new pods run as processes, and its binding."""
-    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-    annotated = f'Object{{metadata: Object.metadata{{annotations: {{"{RUNS}": "process"}}}}}}'
-    policy = {
-        "apiVersion": _API,
-        "kind": "MutatingAdmissionPolicy",
-        "metadata": {"name": name},
-        "spec": {
-            "failurePolicy": "Fail",
-            "reinvocationPolicy": "Never",
-            "matchConstraints": {"resourceRules": [pods], **constraints},
-            "matchConditions": [{"name": key, "expression": text} for key, text in conditions.items()],
-            "mutations": [
-                {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": annotated}}
-            ],
-        },
-    }
-    binding = {
-        "apiVersion": _API,
-        "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": {"name": name},
-        "spec": {"policyName": name},
-    }
-    return [policy, binding]
-
+_AS_PROCESS: Final = {
+    "patchType": "ApplyConfiguration",
+    "applyConfiguration": {
+        "expression": f'Object{{metadata: Object.metadata{{annotations: {{"{RUNS}": "process"}}}}}}'
+    },
+}
+"""Lets new pods run as processes."""
 
 POLICIES: Final = (
     _policies(
@@ -388,17 +341,18 @@ POLICIES: Final = (
             f"(has(container.workingDir) && container.workingDir == '{DIRECTORY}') || "
             f"(has(container.env) && container.env.exists(variable, variable.name == '{OUTPUTS}')))",
         },
+        _AS_PROCESS,
     ),
     _policies(
         "cost-recorder-as-process",
         {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": Costs.spec.namespace}}},
         {},
+        _AS_PROCESS,
     ),
 )
 
 
 _CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
-_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 _KINDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -424,10 +378,7 @@ def install(api: Api, cloud: CloudName, provisioning_requests: Path) -> None:
         api.apply(f"{_CLASSES}/{item['metadata']['name']}", item)
     for item in definitions(cloud):
         api.apply(f"{_KINDS}/{item['metadata']['name']}", item)
-    if cloud == "gke":
-        api.apply(f"{_KINDS}/{NAME}", DEFINITION)
-        install_policy(api, TOLERATIONS, BINDING)
-    for policy, binding in POLICIES:
+    for policy, binding in (*([_TOLERATIONS] if cloud == "gke" else ()), *POLICIES):
         install_policy(api, policy, binding)
     install_definitions(api, provisioning_requests)
 
@@ -438,4 +389,4 @@ def install_policy(api: Api, policy: dict[str, Any], binding: dict[str, Any]) ->
         ("mutatingadmissionpolicies", policy),
         ("mutatingadmissionpolicybindings", binding),
     ):
-        api.apply(f"{_ADMISSION}/{plural}/{item['metadata']['name']}", item)
+        api.apply(f"/apis/{_API}/{plural}/{item['metadata']['name']}", item)

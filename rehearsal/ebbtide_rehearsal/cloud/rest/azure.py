@@ -28,16 +28,15 @@ from ebbtide_rehearsal.cloud.node_pools import fleet
 from ebbtide_rehearsal.cloud.pools import all_machines, locations, start, stop
 from ebbtide_rehearsal.cloud.properties import names
 from ebbtide_rehearsal.cloud.rest.server import (
-    SCOPE,
-    Prometheus,
     RefusedRequestError,
     Request,
     Response,
-    azure_routes,
     bearer,
     is_enabled,
+    role,
     route,
     routes_of,
+    samples,
 )
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
@@ -48,6 +47,7 @@ _PARTS: Final = (
 )
 _REGISTRY: Final = _GROUP + "/providers/Microsoft.ContainerRegistry/registries/[^/]+"
 _METRICS: Final = "/providers/Microsoft.Insights/metrics"
+_PERMISSIONS: Final = r"(?i:/providers/Microsoft\.Authorization/permissions)"
 _RESULT: Final = "a9f1"
 _VERSIONS: Final = ("2027-01-01-preview", "2024-05-01", "2023-01-01")
 
@@ -332,6 +332,9 @@ class AzureClusters:
 
 
 _REGISTRIES: Final = "https://containerregistry.azure.net"
+_QUERIES: Final = "https://prometheus.monitor.azure.com"
+"""Audiences of tokens for registries and for queries of metrics."""
+_WORKSPACE: Final = _GROUP + r"/providers/Microsoft\.Monitor/accounts/(?P<name>[^/]+)"
 _USAGES: Final = (
     "/subscriptions/(?P<subscription>[^/]+)/providers/Microsoft.Compute/locations/(?P<location>[^/]+)/usages"
 )
@@ -388,8 +391,6 @@ class Azure:
             *routes_of(self),
             *routes_of(AzureResources(store, self._listed)),
             *routes_of(AzureClusters(store, self._listed)),
-            *azure_routes(store),
-            *Prometheus(store).azure(self._check_query),
         )
 
     def owns(self, path: str) -> bool:
@@ -417,9 +418,30 @@ class Azure:
             message = f"The subscription '{subscription}' could not be found."
             raise RefusedRequestError(404, message, "SubscriptionNotFound")
 
-    def _check_query(self, request: Request) -> None:
+    @route("Microsoft.Authorization/permissions/read", "GET", _SCOPE + _PERMISSIONS)
+    def _permissions(self, request: Request) -> Mapping[str, Any]:
+        own = role(self._store, request.names["subscription"])
+        return {"value": [{**own, "dataActions": [], "notDataActions": []}]}
+
+    @route("Microsoft.Monitor/accounts/read", "GET", _WORKSPACE)
+    def _workspace(self, request: Request) -> Mapping[str, Any]:
+        identity, name = request.path, request.names["name"]
+        if not any(ids.same(item.id, identity) for item in self._store.resources(AZURE)):
+            message = f"The Resource 'Microsoft.Monitor/accounts/{name}' was not found."
+            raise RefusedRequestError(404, message, "ResourceNotFound")
+        metrics = {"prometheusQueryEndpoint": f"{request.origin}/prometheus/{name}"}
+        return {"id": identity, "name": name, "properties": {"metrics": metrics}}
+
+    @route(
+        "Microsoft.Monitor/accounts/data/metrics/read",
+        "GET",
+        "/prometheus/[^/]+/api/v1/query",
+        is_open=True,
+    )
+    def _samples(self, request: Request) -> Mapping[str, Any]:
         if bearer(request) not in self._query_tokens:
             raise RefusedRequestError(401, "The access token is invalid.")
+        return samples(self._store, request)
 
     @route("metadata/endpoints", "GET", "/metadata/endpoints", is_open=True)
     def _metadata(self, request: Request) -> Mapping[str, Any]:
@@ -435,7 +457,7 @@ class Azure:
         """Return a token of a managed identity for Azure Resource Manager, metrics, or registries."""
         if request.headers.get("x-identity-header") not in self._identities:
             raise RefusedRequestError(401, "The identity header is invalid.", "Unauthorized")
-        tokens = {request.origin: self._tokens, SCOPE: self._query_tokens, _REGISTRIES: set[str]()}
+        tokens = {request.origin: self._tokens, _QUERIES: self._query_tokens, _REGISTRIES: set[str]()}
         resource = request.query.get("resource", "")
         if resource not in tokens:
             raise RefusedRequestError(400, "The resource principal was not found.", "invalid_resource")

@@ -17,6 +17,7 @@ import json
 import re
 import secrets
 from collections.abc import Collection, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from ebbtide.declaration.catalog.tables import rows
@@ -27,13 +28,14 @@ from ebbtide_rehearsal.cloud.node_pools import fleet
 from ebbtide_rehearsal.cloud.pools import all_machines, forget, locations
 from ebbtide_rehearsal.cloud.rest.google_clusters import GoogleClusters, described
 from ebbtide_rehearsal.cloud.rest.server import (
-    Prometheus,
     RefusedRequestError,
     Request,
     bearer,
-    google_routes,
+    is_enabled,
+    role,
     route,
     routes_of,
+    samples,
 )
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
@@ -248,6 +250,7 @@ _INVALID_GRANT: Final = "invalid_grant"
 _COMPUTE_ENGINE: Final = "6F81-5844-456A"
 _SERVICE: Final = "compute.googleapis.com"
 _LARGEST_PAGE: Final = 5000
+_MOST_PERMISSIONS: Final = 100
 _UNLISTED: Final = re.compile("FAMILY|_H100_MEGA_|_H200_|_B200_|_RTX_PRO_6000_|_TPU_V6E")
 """Quotas that only the Cloud Quotas API has."""
 
@@ -308,8 +311,6 @@ class Google:
             *routes_of(self),
             *routes_of(GoogleResources(store)),
             *routes_of(GoogleClusters(store)),
-            *google_routes(store),
-            Prometheus(store).google(),
         )
 
     def owns(self, path: str) -> bool:
@@ -421,3 +422,33 @@ class Google:
             "skus": list(self._skus[int(start) : end]),
             "nextPageToken": str(end) if end < len(self._skus) else "",
         }
+
+    @route(
+        "monitoring.projects.location.prometheus.api.v1.query",
+        "GET",
+        "/v1/projects/(?P<project>[^/]+)/location/global/prometheus/api/v1/query",
+    )
+    def _samples(self, request: Request) -> Mapping[str, Any]:
+        return samples(self._store, request)
+
+    @route("serviceusage.services.get", "GET", "/v1/projects/(?P<project>[^/:]+)/services/(?P<api>[^/]+)")
+    def _service(self, request: Request) -> Mapping[str, Any]:
+        enabled = is_enabled(self._store, request.names["project"], request.names["api"])
+        return {"name": request.path.removeprefix("/v1/"), "state": "ENABLED" if enabled else "DISABLED"}
+
+    @route(
+        "cloudresourcemanager.projects.testIamPermissions",
+        "POST",
+        "/v1/projects/(?P<project>[^/:]+):testIamPermissions",
+    )
+    def _permissions(self, request: Request) -> Mapping[str, Any]:
+        asked = list(request.body.get("permissions") or [])
+        if not asked or len(asked) > _MOST_PERMISSIONS or any("*" in name for name in asked):
+            raise RefusedRequestError(400, "Request contains an invalid argument.")
+        own = role(self._store, request.names["project"])
+        held = [name for name in asked if _has(own["actions"], name) and not _has(own["notActions"], name)]
+        return {"permissions": held} if held else {}
+
+
+def _has(patterns: list[str], name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

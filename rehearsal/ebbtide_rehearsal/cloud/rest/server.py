@@ -17,13 +17,10 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from ebbtide_rehearsal.cloud.ids import AZURE
 from ebbtide_rehearsal.cloud.store import API_ERROR, Resource, Store
 
 
@@ -206,9 +203,7 @@ class RestServer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -258,17 +253,8 @@ class RestServer:
             raise RefusedRequestError(status, str(fault.details["message"]), headers=headers)
 
 
-SCOPE: Final = "https://prometheus.monitor.azure.com"
-"""The audience of tokens for queries on Azure."""
-
 _SAMPLE: Final = "sample"
 _METRICS: Final = "metrics"
-_GOOGLE: Final = "/v1/projects/(?P<project>[^/]+)/location/global/prometheus/api/v1/query"
-_AZURE: Final = "/prometheus/(?P<workspace>[^/]+)/api/v1/query"
-_WORKSPACE: Final = (
-    r"(?P<id>/subscriptions/(?P<subscription>[^/]+)/resourceGroups/[^/]+/providers/Microsoft\.Monitor"
-    r"/accounts/(?P<name>[^/]+))"
-)
 _CLUSTER: Final = re.compile(r'[{,]cluster="([^"]*)"')
 
 
@@ -277,67 +263,25 @@ def planted_sample(number: int, value: float, **labels: str) -> Resource:
     return Resource(_METRICS, str(number), _SAMPLE, state={"metric": labels, "value": value})
 
 
-class Prometheus:
-    """Queries of metrics."""
-
-    def __init__(self, store: Store) -> None:
-        """Answer from the samples of a store."""
-        self._store = store
-
-    def google(self) -> Route:
-        """Return the route of Cloud Monitoring."""
-        operation = "monitoring.projects.location.prometheus.api.v1.query"
-        return Route(operation, "GET", re.compile(_GOOGLE), self._query)
-
-    def azure(self, check_token: Callable[[Request], None]) -> tuple[Route, ...]:
-        """Return the routes of Azure Monitor workspaces; `check_token` rejects queries without a token for
-        them."""
-
-        def query(request: Request) -> Mapping[str, Any]:
-            check_token(request)
-            return self._query(request)
-
-        operation = "Microsoft.Monitor/accounts/data/metrics/read"
-        return (
-            Route("Microsoft.Monitor/accounts/read", "GET", re.compile(_WORKSPACE), self._workspace),
-            Route(operation, "GET", re.compile(_AZURE), query, is_open=True),
+def samples(store: Store, request: Request) -> Mapping[str, Any]:
+    """Answer a query of metrics from the samples in the store."""
+    query = request.query.get("query", "")
+    if not query:
+        raise RefusedRequestError(
+            400, 'invalid parameter "query": unknown position: parse error: no expression found in input'
         )
-
-    def _workspace(self, request: Request) -> Mapping[str, Any]:
-        identity, name = request.names["id"], request.names["name"]
-        if all(item.id.lower() != identity.lower() for item in self._store.resources(AZURE)):
-            message = f"The Resource 'Microsoft.Monitor/accounts/{name}' was not found."
-            raise RefusedRequestError(404, message, "ResourceNotFound")
-        endpoint = f"{request.origin}/prometheus/{name}"
-        return {
-            "id": identity,
-            "name": name,
-            "properties": {"metrics": {"prometheusQueryEndpoint": endpoint}},
-        }
-
-    def _query(self, request: Request) -> Mapping[str, Any]:
-        query = request.query.get("query", "")
-        if not query:
-            raise RefusedRequestError(
-                400, 'invalid parameter "query": unknown position: parse error: no expression found in input'
-            )
-        clusters = set(_CLUSTER.findall(query))
-        result = [
-            {
-                "metric": dict(item.state["metric"]),
-                "value": [self._store.clock.now(), str(item.state["value"])],
-            }
-            for item in self._store.resources(_METRICS, _SAMPLE)
-            if item.state["metric"].get("cluster") in clusters
-        ]
-        return {"status": "success", "data": {"resultType": "vector", "result": result}}
+    clusters = set(_CLUSTER.findall(query))
+    result = [
+        {"metric": dict(item.state["metric"]), "value": [store.clock.now(), str(item.state["value"])]}
+        for item in store.resources(_METRICS, _SAMPLE)
+        if item.state["metric"].get("cluster") in clusters
+    ]
+    return {"status": "success", "data": {"resultType": "vector", "result": result}}
 
 
 _RIGHTS: Final = "rights"
 _API: Final = "api"
 _GRANT: Final = "grant"
-_OWNER: Final = ("*",)
-_MOST_PERMISSIONS: Final = 100
 
 
 def disabled(account: str, api: str) -> Resource:
@@ -367,44 +311,7 @@ def is_enabled(store: Store, account: str, api: str) -> bool:
     return f"{account}/{api}".lower() not in ids
 
 
-def _role(store: Store, account: str) -> Mapping[str, Any]:
+def role(store: Store, account: str) -> Mapping[str, Any]:
+    """Return the permissions of the user in an account."""
     own = store.get(_RIGHTS, account)
-    return own.state if own else {"actions": [*_OWNER], "notActions": []}
-
-
-def google_routes(store: Store) -> Iterator[Route]:
-    """Yield the routes of Google Cloud."""
-
-    def service(request: Request) -> Mapping[str, Any]:
-        state = "ENABLED" if is_enabled(store, request.names["project"], request.names["api"]) else "DISABLED"
-        return {"name": request.path.removeprefix("/v1/"), "state": state}
-
-    def test(request: Request) -> Mapping[str, Any]:
-        asked = list(request.body.get("permissions") or [])
-        if not asked or len(asked) > _MOST_PERMISSIONS or any("*" in name for name in asked):
-            raise RefusedRequestError(400, "Request contains an invalid argument.")
-        role = _role(store, request.names["project"])
-        held = [name for name in asked if _has(role["actions"], name) and not _has(role["notActions"], name)]
-        return {"permissions": held} if held else {}
-
-    project = r"/v1/projects/(?P<project>[^/:]+)"
-    yield Route(
-        "serviceusage.services.get", "GET", re.compile(rf"{project}/services/(?P<api>[^/]+)"), service
-    )
-    path = re.compile(f"{project}:testIamPermissions")
-    yield Route("cloudresourcemanager.projects.testIamPermissions", "POST", path, test)
-
-
-def _has(patterns: list[str], name: str) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def azure_routes(store: Store) -> Iterator[Route]:
-    """Yield the routes of Azure; a provider's registration is in `Microsoft.Resources/providers/read`."""
-
-    def permissions(request: Request) -> Mapping[str, Any]:
-        role = _role(store, request.names["subscription"])
-        return {"value": [{**role, "dataActions": [], "notDataActions": []}]}
-
-    path = r"(?i:/subscriptions/)(?P<subscription>[^/]+)(?i:/providers/Microsoft\.Authorization/permissions)"
-    yield Route("Microsoft.Authorization/permissions/read", "GET", re.compile(path), permissions)
+    return own.state if own else {"actions": ["*"], "notActions": []}
