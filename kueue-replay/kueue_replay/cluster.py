@@ -3,7 +3,7 @@ them: the pools of each queue and flavor."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any, Final, Literal, Self
 
@@ -98,32 +98,23 @@ class Pool(Part):
             start: Unix time of the replay's start.
         """
         accelerator = self.accelerator
+        same: dict[str, Any] = {name: getattr(self, name) for name in _OF_NODE_POOL}
         return NodePool(
+            **same,
             cluster="",
-            name=self.name,
-            cloud=self.cloud,
-            machine=self.machine,
-            capacity=self.capacity,
-            region=self.region,
-            zones=self.zones,
-            labels=self.labels,
-            taints=self.taints,
             allocatable={"cpu": f"{self.cpu}m", "memory": f"{self.memory}Mi"},
             accelerator=(accelerator.type, accelerator.count) if accelerator else None,
             accelerator_resource=accelerator.resource if accelerator else "",
             driver_installed=True,
-            minimum=self.minimum,
-            maximum=self.maximum,
-            initial=self.initial,
-            autoscaled=self.autoscaled,
-            hourly=self.hourly,
-            max_run_seconds=self.max_run_seconds,
             shares=accelerator.shares if accelerator else 1,
-            together=self.together,
             reserved=(self.begins.timestamp() - start, self.ends.timestamp() - start)
             if self.begins and self.ends
             else None,
         )
+
+
+_OF_NODE_POOL: Final = Pool.model_fields.keys() & {field.name for field in fields(NodePool)} - {"accelerator"}
+"""Fields that the autoscaler's pool has, too."""
 
 
 class Charge(Part):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
-from typing import Final, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from ebbtide_rehearsal.tools import download
 from ebbtide_rehearsal.tools.build import acquire
@@ -26,33 +26,25 @@ _ASSETS: Final = "KUBEBUILDER_ASSETS"
 """The directory of etcd, kube-apiserver and kubectl for tests of controllers (setup-envtest)."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Version:
-    """A semantic version without suffixes such as `-dispatcher` and `+k3s1`, which identify the builder."""
-
-    major: int
-    minor: int
-    patch: int
-
-    def __str__(self) -> str:
-        return f"{self.major}.{self.minor}.{self.patch}"
+Version: TypeAlias = tuple[int, int, int]
+"""A semantic version without suffixes such as `-dispatcher` and `+k3s1`, which identify the builder."""
 
 
 def version_in(text: str) -> Version | None:
     """Return the first version in a text, as `v1.36.2` or `etcd Version: 3.6.14`."""
     match = _VERSION.search(text)
-    return Version(*map(int, match.groups())) if match else None
+    return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
 def suits(has: Version, pinned: Version, rule: VersionRule) -> bool:
     """Check that a version can replace the pinned one."""
     match rule:
         case VersionRule.SAME_MINOR:
-            return (has.major, has.minor) == (pinned.major, pinned.minor)
+            return has[:2] == pinned[:2]
         case VersionRule.NO_OLDER:
-            return has.major == pinned.major and has >= pinned
+            return has[0] == pinned[0] and has >= pinned
         case VersionRule.NO_OLDER_MINOR:
-            return has.major == pinned.major and has.minor >= pinned.minor
+            return has[0] == pinned[0] and has[1] >= pinned[1]
     assert_never(rule)
 
 
@@ -131,7 +123,6 @@ class AvailableTool:
     """An available tool.
 
     Attributes:
-        name: its name in the table.
         path: the program, or the directory of data.
     """
 
@@ -192,7 +183,8 @@ def _available(root: Path, items: Sequence[Item]) -> dict[str, AvailableTool]:
         answer = answers.get(item.name)
         if answer:
             path, version = answer
-            available[item.name] = AvailableTool(item.name, str(version), Origin.PATH, path)
+            number = ".".join(map(str, version))
+            available[item.name] = AvailableTool(item.name, number, Origin.PATH, path)
         elif isinstance(item, Tool) and (plugin := installed_plugin(item)):
             path, version = plugin
             available[item.name] = AvailableTool(item.name, version, Origin.PLUGINS, path)
