@@ -249,8 +249,6 @@ def cooldown_groups(
     (GoogleCloudPlatform/cluster-autoscaler@7d250507, pkg/backoff/npc_backoff.go).
 
     Args:
-        pool: the refused pool.
-        zones: the refused zones.
         regional: True if the refusal applies to all zones, such as that of a quota.
     """
     name = pool.labels.get(COMPUTE_CLASS, "")

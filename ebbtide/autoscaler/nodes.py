@@ -69,7 +69,6 @@ class NodePool:
     Attributes:
         cluster: id of the cluster in `Clusters`.
         name: name, unique in its cluster.
-        machine: machine type.
         zones: zones that nodes are spread over.
         labels: labels of each node: requested ones and those that the cloud adds, without those for its name
             or zone.
@@ -149,8 +148,6 @@ class Machine:
     """A machine of a node pool.
 
     Attributes:
-        cluster: id of the cluster.
-        pool: name of the pool.
         hourly: price, USD per hour; None if it is unknown.
         created: creation time, in simulated seconds.
         state: `waiting` for stock, unbilled, until `since` at the latest; `starting` until `since`;

@@ -108,7 +108,6 @@ def decide(
     Args:
         since: time of its last condition, or of its first snapshot, in simulated seconds.
         backoff: ends of backoffs in simulated seconds, by node group.
-        settings: durations.
     """
     had = request.conditions
     if request.kind not in {name for pool in snapshot.pools for name in _CLASSES[pool.cloud]}:

@@ -27,7 +27,6 @@ class UnremovableNode:
     """A reason to keep a node that could otherwise be removed.
 
     Attributes:
-        node: name of the node.
         pod: the pod, as `namespace/name`; empty if the node itself is the reason.
         why: the reason, as the end of a sentence that begins with the pod or the node.
         message: id of GKE's message.
@@ -120,7 +119,6 @@ def review(
         before: the last review.
         booked: names of nodes that are booked for pods of requests.
         last_scale_up: time of the last scale-up, in simulated seconds; None for never.
-        settings: durations.
     """
     unneeded: dict[str, float] = {}
     unused: dict[str, float] = {}

@@ -64,7 +64,6 @@ class Pod:
     Attributes:
         node: its node; empty for none.
         requests: sum of its requests, and 1 for `pods`.
-        selector: its `nodeSelector`.
         affinity: required node affinity, of which one term must match; empty for none.
         zones: zones of its volumes; empty for any.
         owner: kind of its controller; empty for none.

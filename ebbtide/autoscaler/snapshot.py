@@ -28,7 +28,6 @@ class Node:
     """A node as read from the API.
 
     Attributes:
-        allocatable: its allocatable resources.
         ready: its condition `Ready`.
         cordoned: its `unschedulable`.
     """
@@ -128,8 +127,6 @@ class ClusterSnapshot:
         machines: its machines, with and without a node.
         nodes: its nodes, by name.
         daemons: a pod of each DaemonSet.
-        budgets: its PodDisruptionBudgets.
-        requests: its ProvisioningRequests.
         classes: its ComputeClasses' specifications, by name.
         priorities: the ConfigMap of AKS's priority expander; empty without.
         autoscaling: the autoscaler's settings.

@@ -32,8 +32,6 @@ def inspect(stack: Stack, files: StackFiles, others: Others = tuple) -> Drift:
     """Compare a stack's state with what exists, and predict what an update would do to a person's changes.
 
     Args:
-        stack: the stack.
-        files: its files.
         others: returns the exported states of all stacks of the backend; called if the cluster has pools that
             are not in this one.
 
@@ -132,7 +130,6 @@ def read(stack: Stack, urns: Sequence[str] | None = None) -> list[ReadResource]:
     """Read resources of a stack from their clouds.
 
     Args:
-        stack: the stack.
         urns: their URNs; None for all of its state.
 
     Raises:
@@ -164,7 +161,6 @@ def overwritten(
     Only these pools are read. If they cannot be, that is the sentence: the update stands without it.
 
     Args:
-        stack: the stack.
         deployment: the `deployment` of its state.
         changed: type and name of each resource that the update changes.
         replaced: logical names of the pools that it replaces.

@@ -176,7 +176,6 @@ class Answers:
         account: Google Cloud project, or Azure subscription.
         machines: machine types of the work pools.
         location: zone or region.
-        owner: the declaration's `owner`.
         backend: URL of the state's backend; empty for the one that `pulumi` is logged in to.
         secrets_provider: URL of the key that encrypts the state's secrets; empty for the backend's default.
     """
@@ -356,7 +355,6 @@ def check(files: Mapping[str, str], answers: Answers) -> list[str]:
     """Validate the declarations of both stacks; return the warnings.
 
     Args:
-        files: the project's files.
         answers: the answers that they were made of.
 
     Raises:

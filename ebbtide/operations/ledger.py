@@ -42,7 +42,6 @@ class Line:
         is_open: whether it has not ended.
         uncertain: seconds by which the end may be earlier or later.
         price: price of the node's hour; None if unknown.
-        currency: currency of the price.
         estimated: whether the price is an estimate.
         disruptions: count of disruptions.
         uid: UID of its pod or node.
@@ -333,7 +332,6 @@ class Comparison:
     """The cost of a pool in the record and in the billing export.
 
     Attributes:
-        pool: name of the pool.
         recorded: recorded cost; None if the record lacks the pool, or the price of a part of it.
         billed: billed cost; None if the export lacks the pool.
     """

@@ -181,7 +181,6 @@ def hold(api: Api, names: Iterable[str], *, drain: bool) -> None:
     """Hold queues. A queue that a user holds is unchanged unless it is to be drained.
 
     Args:
-        names: names of the ClusterQueues.
         drain: True to evict admitted work.
 
     Raises:
@@ -203,9 +202,6 @@ def hold(api: Api, names: Iterable[str], *, drain: bool) -> None:
 
 def release(api: Api, names: Iterable[str]) -> None:
     """Restore the earlier stop policy of held queues once Kueue's webhooks answer.
-
-    Args:
-        names: names of the ClusterQueues.
 
     Raises:
         ApiError: the API server denies access, or does not answer for 15 minutes.

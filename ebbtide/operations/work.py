@@ -6,6 +6,8 @@ a queue. Objects of the cloud or of the stack itself are excluded.
 Kueue keeps a ClusterQueue while workloads reserve its quota (finalizer `kueue.x-k8s.io/resource-in-use`), and
 the engine would wait in vain for its deletion. So queues are drained first (stop policy HoldAndDrain): their
 pods end within the grace period, and a Job in another namespace remains, to be queued elsewhere.
+
+Every function that takes the cluster raises `ApiError` if its API server does not answer or denies access.
 """
 
 import time
@@ -43,7 +45,6 @@ class Snapshot:
     Attributes:
         controllers: controllers, by kind.
         workloads: Kueue's Workloads.
-        volumes: the PersistentVolumes.
     """
 
     nodes: tuple[Object, ...] = ()
@@ -54,11 +55,7 @@ class Snapshot:
 
 
 def take_snapshot(api: Api) -> Snapshot:
-    """Take a snapshot. A kind that is not installed has no objects.
-
-    Raises:
-        ApiError: the API server does not answer or denies access.
-    """
+    """Take a snapshot. A kind that is not installed has no objects."""
     return Snapshot(
         nodes=_listed(api, "/api/v1/nodes"),
         pods=_listed(api, "/api/v1/pods"),
@@ -69,11 +66,7 @@ def take_snapshot(api: Api) -> Snapshot:
 
 
 def list_volumes(api: Api) -> tuple[Object, ...]:
-    """List the PersistentVolumes.
-
-    Raises:
-        ApiError: the API server does not answer or denies access.
-    """
+    """List the PersistentVolumes."""
     return _listed(api, "/api/v1/persistentvolumes")
 
 
@@ -238,11 +231,7 @@ def _namespace(obj: Object) -> str:
 
 
 def reserving(api: Api, names: frozenset[str]) -> int:
-    """Return the number of workloads that reserve quota of the queues.
-
-    Raises:
-        ApiError: the API server does not answer or denies access.
-    """
+    """Return the number of workloads that reserve quota of the queues."""
     workloads = api.find(_WORKLOADS) or {}
     return sum(_reserves_quota(workload, names) for workload in workloads.get("items") or ())
 
@@ -263,7 +252,6 @@ def drain_and_report(api: Api, names: frozenset[str], report: Callable[[str], No
     """Drain queues that are to be deleted, as far as the cluster answers.
 
     Args:
-        names: names of the ClusterQueues.
         report: prints a line.
     """
     report(
@@ -282,14 +270,8 @@ def drain_and_report(api: Api, names: frozenset[str], report: Callable[[str], No
 def drain_until_free(api: Api, names: frozenset[str]) -> int:
     """Stop queues and wait until no workload reserves their quota.
 
-    Args:
-        names: names of the ClusterQueues.
-
     Returns:
         The number of workloads that still reserve quota after ten minutes.
-
-    Raises:
-        ApiError: the API server does not answer or denies access.
     """
     for name in sorted(names):
         path = f"{CLUSTER_QUEUES}/{name}"

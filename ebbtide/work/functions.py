@@ -80,7 +80,6 @@ def run(
     and not Ebbtide: import it where the call is, below `if __name__ == "__main__":`.
 
     Args:
-        function: a function of a module.
         *arguments: its arguments, as JSON has them.
         profile: the cluster's profile. Default: `EBBTIDE_PROFILE`, or the namespace's.
         context: the kubeconfig's context; empty for the current one.

@@ -29,7 +29,6 @@ def log_query(profile: Profile, *, namespace: str, pod: str = "", job: str = "",
     has no time range: the page or the command that runs it adds one.
 
     Args:
-        pod: name of a pod.
         job: name of a Job or a sweep, for all of its pods.
         label: label of pods, `key=value`: of a pipeline run (`pipeline/runid=…`), or of a labelled step. On
             AKS, the agent must collect pod labels, which it does not by default (azure-monitor docs,

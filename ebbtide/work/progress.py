@@ -42,7 +42,6 @@ class Progress:
         points: required completions; 1 for a plain Job.
         done: completions.
         failed: failed indexes of a sweep.
-        running: running pods.
         waiting: pods without a node.
         retries: number of retried failures.
         disrupted: uids of pods that a disruption ended, including deleted ones.
@@ -69,7 +68,6 @@ def progress(evidence: Evidence, before: frozenset[str] = frozenset()) -> Progre
     """Derive the progress of a workload that is not a pod.
 
     Args:
-        evidence: its objects.
         before: pods that earlier evidence shows as disrupted. A pod is deleted with its node, and the Job
             counts no disruptions.
     """

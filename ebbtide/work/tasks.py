@@ -33,7 +33,6 @@ class Sidecar:
     """A container that a controller or the cloud adds to the pod.
 
     Attributes:
-        name: its name in messages.
         cpu_m: its CPU request in millicores.
         memory_mib: its memory request in MiB.
     """

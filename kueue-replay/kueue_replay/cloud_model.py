@@ -222,9 +222,7 @@ class Cloud:
         """Draw from a model.
 
         Args:
-            model: the model.
             recorded: recorded stock of the model's files.
-            seed: seed of the draws.
             midnight: seconds from midnight to the start.
             existing: number of nodes by pool that are ready at the start; they are requested first.
             admitted: jobs that have quota at the start, and queued nodes.

@@ -40,7 +40,6 @@ class PodSet(Struct, frozen=True):
     """Equal pods of a job.
 
     Attributes:
-        name: its name.
         count: number of pods.
         requests: requests of each, as Kubernetes quantities.
         node_selector: node labels that they select.
@@ -129,11 +128,7 @@ class Check(_Act, frozen=True):
 
 
 class Timer(_Act, frozen=True):
-    """Report an event `timer` at a time.
-
-    Attributes:
-        tag: the event's tag.
-    """
+    """Report an event `timer` at a time."""
 
     at: float
     tag: str
@@ -172,7 +167,6 @@ class Event(Struct, frozen=True, rename={"kind": "event"}):
         message: Kueue's message of an eviction.
         check: name of the AdmissionCheck.
         attempt: number of the ProvisioningRequest, from 1.
-        tag: the timer's tag.
         cycles: number of scheduling cycles since the start.
         next: time of what happens after an end; None if nothing more can happen.
         pending: jobs without quota at the end of a run without a limit, each with Kueue's reason.
@@ -207,7 +201,6 @@ class Kueue:
     """The process, which ends with the context.
 
     Args:
-        program: the program.
         objects: manifests of a declaration; those of kinds that are not in `ORDER` are ignored.
         configuration: Kueue's configuration, API config.kueue.x-k8s.io/v1beta2.
         namespaces: labels of the namespaces of LocalQueues, besides the label of their name.

@@ -193,7 +193,6 @@ class Result:
     Attributes:
         jobs: number of jobs that were given.
         submitted: time of the last one's submission.
-        first_seed: seed of the first outcome.
     """
 
     trace: Trace

@@ -256,7 +256,6 @@ def column(declaration: Declaration, outcomes: Sequence[Outcome], until: float) 
     """Return the report of a cluster.
 
     Args:
-        declaration: the cluster.
         outcomes: the outcome of each seed.
         until: time until which nodes are billed.
     """

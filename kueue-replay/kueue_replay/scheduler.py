@@ -25,7 +25,6 @@ class Decision:
     Attributes:
         kind: `reserved`: quota is reserved, and an admission check decides; `admitted`: its pods are created;
             `evicted`: its pods are deleted, and it waits again; `deactivated`: it is never admitted again.
-        job: name of the job.
         at: time of the decision.
         flavor: name of its flavor; empty for an eviction, and for work in no queue.
         reason: reason of an eviction, such as `Preempted`.

@@ -411,7 +411,6 @@ def simulate(
     """Replay jobs on a declaration.
 
     Args:
-        declaration: the declaration.
         work: the jobs, by time of submission.
         scheduler: Kueue with the declaration's objects.
         cloud: the cloud's delays, stock and reclaims.

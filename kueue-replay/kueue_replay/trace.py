@@ -358,7 +358,6 @@ def read_trace(path: Path, check: Check = lambda _: ()) -> Trace:
     """Read a trace; its first line determines the format.
 
     Args:
-        path: the file.
         check: further faults of a job of a trace that is written for a declaration.
 
     Raises:

@@ -219,7 +219,6 @@ def workspace(
     Args:
         pulumi: the engine; it is linked to the path that the Automation API expects.
         kubernetes: the Kubernetes provider; it is linked as the plugin that the Python SDK requests.
-        project: the project's name.
         environment: environment variables for the engine, in addition to this process's: the fake providers'
             addresses.
     """

@@ -53,7 +53,6 @@ class Stay:
     """A fake cloud, and a copy of the project for commands.
 
     Attributes:
-        stack: name of the stack.
         project: directory of the copy.
         stack_files: directory of the copied stack files.
         shell: environment of the commands.

@@ -61,8 +61,6 @@ def custom_limits(definitions: Iterable[Mapping[str, Any]], version: str, source
 
     Args:
         definitions: CustomResourceDefinitions.
-        version: the version of the API.
-        source: the rows' source.
     """
     for definition in definitions:
         spec = definition["spec"]

@@ -1,4 +1,7 @@
-"""Clients with the user's credentials, and the comparison of known prices with the clouds' current lists."""
+"""Clients with the user's credentials, and the comparison of known prices with the clouds' current lists.
+
+Every function that opens one raises `CredentialsError` without credentials for the cloud.
+"""
 
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,9 +34,6 @@ def quota_source(cloud: CloudKind, account: str) -> QuotaSource:
 
     Args:
         account: id of the project or subscription.
-
-    Raises:
-        CredentialsError: there are no credentials for the cloud.
     """
     match cloud:
         case CloudKind.GKE:
@@ -47,11 +47,7 @@ def quota_source(cloud: CloudKind, account: str) -> QuotaSource:
 
 
 def price_source(cloud: CloudKind) -> PriceSource:
-    """Return a cloud's price list; Azure's needs no credentials.
-
-    Raises:
-        CredentialsError: there are no credentials for the cloud.
-    """
+    """Return a cloud's price list; Azure's needs no credentials."""
     match cloud:
         case CloudKind.GKE:
             from ebbtide.clients.clouds.google import GooglePrices, google_session  # noqa: PLC0415
@@ -64,11 +60,7 @@ def price_source(cloud: CloudKind) -> PriceSource:
 
 
 def inventory(account: Account) -> Inventory:
-    """Return the inventory of a project or subscription.
-
-    Raises:
-        CredentialsError: there are no credentials for the cloud.
-    """
+    """Return the inventory of a project or subscription."""
     match account.cloud:
         case CloudKind.GKE:
             from ebbtide.clients.clouds.google import google_session  # noqa: PLC0415
@@ -83,7 +75,6 @@ def gke_clusters(project: str) -> Sequence[Mapping[str, Any]]:
     """Return the descriptions of a project's clusters with their pools, as Kubernetes Engine v1 has them.
 
     Raises:
-        CredentialsError: there are no credentials for the cloud.
         CloudApiError: the cloud rejects the request or does not answer.
     """
     from ebbtide.clients.clouds.google import google_session  # noqa: PLC0415
@@ -99,7 +90,6 @@ def aks_clusters(subscription: str) -> Sequence[Mapping[str, Any]]:
     them.
 
     Raises:
-        CredentialsError: there are no credentials for the cloud.
         CloudApiError: the cloud rejects the request or does not answer.
     """
     return _azure_inventory(subscription).clusters()
@@ -112,7 +102,6 @@ def aks_schedules(subscription: str, cluster: str) -> Sequence[Mapping[str, Any]
         cluster: its resource id.
 
     Raises:
-        CredentialsError: there are no credentials for the cloud.
         CloudApiError: the cloud rejects the request or does not answer.
     """
     return _azure_inventory(subscription).schedules(cluster)
@@ -126,11 +115,7 @@ def _azure_inventory(subscription: str) -> "AzureInventory":
 
 
 def rights(account: Account) -> Rights:
-    """Return the user's rights in a project or subscription.
-
-    Raises:
-        CredentialsError: there are no credentials for the cloud.
-    """
+    """Return the user's rights in a project or subscription."""
     match account.cloud:
         case CloudKind.GKE:
             from ebbtide.clients.clouds.google import GoogleRights, google_session  # noqa: PLC0415
@@ -147,9 +132,6 @@ def metric_source(cloud: CloudKind, store: str) -> MetricSource:
 
     Args:
         store: id of the project, or resource id of the Azure Monitor workspace.
-
-    Raises:
-        CredentialsError: there are no credentials for the cloud.
     """
     match cloud:
         case CloudKind.GKE:
@@ -169,9 +151,6 @@ def cluster_power(cloud: CloudKind, cluster: str, pools: Sequence[NodePoolSize])
         cluster: id of the cluster in the cloud: `projects/*/locations/*/clusters/*`, or Azure's resource id.
         pools: on Google Cloud the sizes of the node pools when it runs, those of the system first; AKS
             stores them itself.
-
-    Raises:
-        CredentialsError: there are no credentials for the cloud.
     """
     match cloud:
         case CloudKind.GKE:

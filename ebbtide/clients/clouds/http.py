@@ -64,7 +64,6 @@ def get_json(
     """Return the JSON document at a URL.
 
     Args:
-        parameters: query parameters.
         advice: sentence with the fix, by HTTP status.
 
     Raises:
@@ -108,7 +107,6 @@ def send(
     Args:
         method: HTTP method, such as `DELETE`.
         advice: sentence with the fix, by HTTP status.
-        parameters: query parameters.
         body: JSON document.
 
     Raises:
@@ -136,7 +134,6 @@ def refusal(host: str, status: int, message: str, advice: Mapping[int, str]) -> 
     """Return the message for a rejected request.
 
     Args:
-        host: the server.
         status: HTTP status.
         message: the server's own message; empty for none.
         advice: sentence with the fix, by HTTP status.

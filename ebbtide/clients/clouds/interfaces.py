@@ -1,4 +1,7 @@
-"""Common interfaces and errors of the clouds' clients."""
+"""Common interfaces and errors of the clouds' clients.
+
+Every method of a client raises `CloudApiError` if the cloud rejects the request or does not answer.
+"""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -68,9 +71,6 @@ class QuotaSource(Protocol):
         Args:
             region: the region, or `global`.
             names: the clouds' names of the needed quotas; the result may have others, too.
-
-        Raises:
-            CloudApiError: the cloud rejects the request or does not answer.
         """
         ...
 
@@ -79,19 +79,11 @@ class Rights(Protocol):
     """Enabled APIs of a project or subscription, and the user's own permissions in it."""
 
     def disabled(self, apis: Collection[str]) -> Sequence[str]:
-        """Return the APIs, or resource providers, that are not enabled.
-
-        Raises:
-            CloudApiError: the cloud rejects the request or does not answer.
-        """
+        """Return the APIs, or resource providers, that are not enabled."""
         ...
 
     def lacking(self, permissions: Collection[str]) -> Sequence[str]:
-        """Return the permissions that the user does not have.
-
-        Raises:
-            CloudApiError: the cloud rejects the request or does not answer.
-        """
+        """Return the permissions that the user does not have."""
         ...
 
 
@@ -99,19 +91,11 @@ class ClusterPower(Protocol):
     """Machines of a cluster, which can be stopped and started together."""
 
     def refusal(self) -> str:
-        """Return a sentence why the cluster can never be stopped; empty if it can.
-
-        Raises:
-            CloudApiError: the cloud rejects the request or does not answer.
-        """
+        """Return a sentence why the cluster can never be stopped; empty if it can."""
         ...
 
     def is_stopped(self) -> bool:
-        """Return whether the cluster is stopped.
-
-        Raises:
-            CloudApiError: the cloud rejects the request or does not answer.
-        """
+        """Return whether the cluster is stopped."""
         ...
 
     def stop(self, on_step: Callable[[str], None]) -> None:
@@ -119,9 +103,6 @@ class ClusterPower(Protocol):
 
         Args:
             on_step: called with a short description of each step.
-
-        Raises:
-            CloudApiError: the cloud rejects the request or does not answer.
         """
         ...
 
@@ -130,9 +111,6 @@ class ClusterPower(Protocol):
 
         Args:
             on_step: called with a short description of each step.
-
-        Raises:
-            CloudApiError: the cloud rejects the request or does not answer.
         """
         ...
 
@@ -150,20 +128,13 @@ class PriceSource(Protocol):
 
         Items are named as in `catalog/data/prices.csv`. An item without a price, or with several different
         prices, is omitted; an unknown rate is None.
-
-        Raises:
-            CloudApiError: the cloud rejects the request or does not answer.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A value of a metric.
-
-    Attributes:
-        labels: labels of its series.
-    """
+    """A value of a metric."""
 
     labels: Mapping[str, str]
     value: float
@@ -173,11 +144,7 @@ class MetricSource(Protocol):
     """A store of metrics that answers PromQL."""
 
     def query(self, promql: str) -> Sequence[Sample]:
-        """Return the current values of a query.
-
-        Raises:
-            CloudApiError: the cloud rejects the request or does not answer.
-        """
+        """Return the current values of a query."""
         ...
 
 
@@ -319,27 +286,15 @@ class Inventory(Protocol):
         ...
 
     def identify(self, cluster: ClusterIdentity) -> ClusterIdentity:
-        """Return a cluster with the ids that only the cloud has; unchanged if it does not exist.
-
-        Raises:
-            CloudApiError: the cloud rejects the request or does not answer.
-        """
+        """Return a cluster with the ids that only the cloud has; unchanged if it does not exist."""
         ...
 
     def of_cluster(self, cluster: ClusterIdentity) -> Sequence[CloudResource]:
-        """Return the resources that belong to a cluster, and the cluster itself, in order of deletion.
-
-        Raises:
-            CloudApiError: the cloud rejects the request or does not answer.
-        """
+        """Return the resources that belong to a cluster, and the cluster itself, in order of deletion."""
         ...
 
     def expiring(self) -> Sequence[CloudResource]:
-        """Return the resources with an expiry, in order of deletion.
-
-        Raises:
-            CloudApiError: the cloud rejects the request or does not answer.
-        """
+        """Return the resources with an expiry, in order of deletion."""
         ...
 
     def grants(self, principals: Collection[str]) -> Sequence[CloudGrant]:
@@ -347,9 +302,6 @@ class Inventory(Protocol):
 
         Args:
             principals: members on Google Cloud, ids of objects on Azure.
-
-        Raises:
-            CloudApiError: the cloud rejects the request or does not answer.
         """
         ...
 
@@ -360,24 +312,13 @@ class Inventory(Protocol):
         Args:
             ids: ids of service accounts, buckets, file shares and registries, or on Azure of any resource, as
                 Pulumi imports them.
-
-        Raises:
-            CloudApiError: the cloud rejects the request or does not answer.
         """
         ...
 
     def contents(self, data: StoredData) -> Contents | None:
-        """Return the contents of a bucket, file share or registry; None if the cloud does not count them.
-
-        Raises:
-            CloudApiError: the cloud rejects the request or does not answer.
-        """
+        """Return the contents of a bucket, file share or registry; None if the cloud does not count them."""
         ...
 
     def delete(self, resource: CloudResource) -> None:
-        """Delete a resource and wait until it is deleted; a missing resource is not an error.
-
-        Raises:
-            CloudApiError: the cloud rejects the request or does not answer.
-        """
+        """Delete a resource and wait until it is deleted; a missing resource is not an error."""
         ...

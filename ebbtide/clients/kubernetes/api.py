@@ -50,7 +50,6 @@ class Api:
         """Wrap a client of the official library; use the class methods to create one.
 
         Args:
-            client: an `ApiClient`.
             namespace: as the attribute.
             manager: the field manager of writes (Kubernetes docs, server-side apply).
             user: see `as_user`.

@@ -96,8 +96,6 @@ class _Reading:
     """The resources of documents.
 
     Attributes:
-        subscriptions: their subscriptions.
-        resources: the resources.
         left_out: parts that are not adopted.
     """
 

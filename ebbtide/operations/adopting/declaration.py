@@ -37,8 +37,6 @@ def read_pool(resource: FoundResource, cloud: CloudKind, location: str, zones: S
     """Return a found pool as the pool that its inputs describe.
 
     Args:
-        resource: the pool.
-        cloud: its cloud.
         location: zone or region of its cluster.
         zones: zones of its cluster, as far as known.
     """
@@ -57,7 +55,6 @@ def pool_fields(
     """Return the declaration of a pool.
 
     Args:
-        pool: the found pool.
         addons: the declared add-ons, from which defaults follow.
         is_system: whether it is the system pool.
         cluster: its cluster, for the defaults that it has for its pools.
@@ -178,7 +175,6 @@ def pruned(fields: Fields, meaning: Callable[[Fields], object]) -> Fields:
     """Return an object without the fields, at any depth, that change nothing of its meaning.
 
     Args:
-        fields: the object.
         meaning: returns an object's meaning, and raises `ValueError` for an invalid object.
 
     Raises:

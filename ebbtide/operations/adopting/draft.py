@@ -28,7 +28,6 @@ class Draft:
     """A declaration that is being proved.
 
     Attributes:
-        cloud: the declaration's `cloud`.
         addons: the declared add-ons.
         read: the found pools, by name.
         pools: the fields of each pool, by name.

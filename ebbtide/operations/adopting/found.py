@@ -147,7 +147,6 @@ class FieldRow:
     Attributes:
         resource: name of its cluster or pool.
         path: path in the provider's inputs.
-        value: the found value.
         status: `declared`, `overridden`, `changed` by the first update, or `left`.
         reason: why it is changed or left; empty otherwise.
     """

@@ -186,7 +186,6 @@ def found_resource(token: str, attributes: Mapping[str, Any], id_: str) -> Found
     """Return a cluster or a node pool.
 
     Args:
-        token: its type.
         attributes: its attributes under Pulumi's or Terraform's names.
         id_: `projects/P/locations/L/clusters/C`, and of a pool `/nodePools/N` after it.
     """

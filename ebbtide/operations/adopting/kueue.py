@@ -169,8 +169,6 @@ class _ClusterQueue:
     """A ClusterQueue, in nodes of pools.
 
     Attributes:
-        name: its name.
-        spec: its spec.
         locals: namespace and name of each LocalQueue.
         names: the names of its flavors.
         flavors: its flavors that select pools.
@@ -487,7 +485,6 @@ def _renamed(item: _ClusterQueue, of_pools: Mapping[str, Collection[str]], clust
     """Return why a flavor of a ClusterQueue cannot keep its name; empty if each can.
 
     Args:
-        item: the ClusterQueue.
         of_pools: the names of the flavors of each pool.
         cluster: the declaration with the pools.
     """

@@ -305,7 +305,6 @@ class FlavorPools:
     """The pools of a ResourceFlavor.
 
     Attributes:
-        name: the flavor's name.
         offers: the pools with their nodes, the preferred one first.
         fallback: the fallback queue of the pools; empty for none.
     """
@@ -326,7 +325,6 @@ class FlavorPools:
         whole nodes that they hold, of the preferred pools.
 
         Args:
-            amounts: the amounts.
             most: the most nodes of each pool. Default: the pools' maximum.
             free: nodes of each pool that no other quota has, which are preferred.
         """

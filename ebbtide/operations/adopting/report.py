@@ -120,9 +120,7 @@ def report(
     """Return the document of an adoption.
 
     Args:
-        cluster: name of the cluster.
         place: its account and location.
-        adoption: its proof.
         queues: Kueue's objects; None without any.
         other: the fields of the document that the proof does not have.
     """

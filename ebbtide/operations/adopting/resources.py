@@ -77,7 +77,6 @@ def held(recording: Recording, deployment: Mapping[str, Any], completed: Complet
     and those that were imported since the last one that succeeded.
 
     Args:
-        recording: the program.
         deployment: the `deployment` of `pulumi stack export`.
         completed: the end of the last update that succeeded.
     """
@@ -98,7 +97,6 @@ def check(update: Update, recording: Recording, urns: Collection[str]) -> Check:
     the identity's tags change, is kept by the update.
 
     Args:
-        update: the update.
         recording: the program, as recorded for this update.
         urns: URNs of the adopted resources, as from `held`.
     """
@@ -161,7 +159,6 @@ def import_resources(update: Update, confirmed: Callable[[str], bool], others: O
     resource group, are removed from the state, as `_forget_undeclared` describes.
 
     Args:
-        update: an update of the stack.
         confirmed: asks the user a question.
         others: returns the exported states of all stacks of the backend, whose resources stay theirs.
 
@@ -385,7 +382,6 @@ def remove_resources(update: Update, confirmed: Callable[[str], bool]) -> bool:
     keep the state of objects whose fields are their owner's again, and no update would change these.
 
     Args:
-        update: an update of the stack.
         confirmed: asks the user a question.
 
     Returns:
@@ -472,7 +468,6 @@ def restorations(api: Api, entries: Iterable[AdoptedResource]) -> Iterator[Resto
     """Yield the objects of Kueue that are no longer as they were adopted; one that is deleted stays so.
 
     Args:
-        api: the cluster.
         entries: adopted resources with `found`.
 
     Raises:

@@ -50,7 +50,6 @@ class Request:
     """The cluster to adopt, and how.
 
     Attributes:
-        stack: name of the stack.
         root: the directory of `Pulumi.yaml`.
         files: documents to read; empty to read the cluster itself.
         cluster: the cluster's name; None for the only one in the files.
@@ -89,7 +88,6 @@ class Adopted:
     """A proved adoption.
 
     Attributes:
-        cluster: name of the cluster.
         place: its account and location.
         adoption: the declaration and its proof.
         declaration: the declaration with the queues and teams of Kueue's objects.

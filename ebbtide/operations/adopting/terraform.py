@@ -64,7 +64,6 @@ def read_pulumi(document: object, text: str, file: str) -> Found | None:
 
     Args:
         document: the parsed JSON.
-        text: its text.
         file: its file, for messages.
 
     Raises:

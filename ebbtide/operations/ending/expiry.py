@@ -42,7 +42,6 @@ class Unmanaged:
 
     Attributes:
         account: the project or subscription.
-        inventory: access to it.
         resources: its expired resources that are in no state, in order of deletion.
     """
 

@@ -25,7 +25,6 @@ class Step:
     """A step of the engine: an operation on a resource.
 
     Attributes:
-        type: type token.
         name: logical name.
         done: True once it is done.
         operation: the engine's operation, such as `create`.

@@ -99,7 +99,6 @@ def unlocking(run: Callable[[], _T], unlock: Callable[[], object], log: Callable
     """Run the engine, once other engine runs of this user on this machine have ended.
 
     Args:
-        run: runs the engine.
         unlock: removes the stack's locks.
         log: called with a message about each lock that it waits for or removes.
 
@@ -301,11 +300,7 @@ fake clouds return, with their origins there."""
 
 
 def advice(stack: str, errors: Iterable[str]) -> Iterator[str]:
-    """Return advice for the errors of a failed update, without duplicates.
-
-    Args:
-        errors: the engine's errors.
-    """
+    """Return advice for the errors of a failed update, without duplicates."""
     causes = (
         next((cause for cause in _CAUSES if re.search(cause.pattern, error, re.IGNORECASE)), None)
         for error in errors
@@ -380,7 +375,6 @@ def explanation(stack: str, errors: Sequence[str], *, verbose: bool = False) -> 
     """Yield the lines about a failed engine run: causes, advice, and where all errors are.
 
     Args:
-        errors: the engine's errors.
         verbose: True for all errors as the engine reports them.
     """
     login, brief = missing_login(errors), causes(errors)

@@ -23,7 +23,6 @@ def record(deployment: Mapping[str, Any], name: str) -> Any:
 
     Args:
         deployment: the `deployment` of `pulumi stack export`.
-        name: name of the output.
     """
     stacks = (item for item in parts(deployment, "resources") if item["type"] == STACK_TYPE)
     return next((part(stack, "outputs").get(name) for stack in stacks), None)
@@ -34,7 +33,6 @@ def with_record(deployment: Mapping[str, Any], name: str, value: Any) -> dict[st
 
     Args:
         deployment: as for `record`.
-        name: name of the output.
         value: its JSON value; None to remove the record.
     """
 

@@ -343,10 +343,6 @@ def unowned_objects(api: Api, state: State) -> Iterator[UnownedResource]:
     A ClusterQueue in the stack's cohort borrows the quota of flavors that it has itself alone; one outside of
     it has quota of its own for the same nodes.
 
-    Args:
-        api: the cluster.
-        state: the stack's state.
-
     Raises:
         ApiError: the API server does not answer or denies access.
     """

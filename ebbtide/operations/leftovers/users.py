@@ -5,6 +5,8 @@ A deleted controller never removes its finalizer, and then it is removed here. A
 deleted if it no longer renews its lease (Kubernetes docs, leases); the fixed names of leases are those of GKE
 and AKS clusters. Finalizers that keep the namespaces of removed teams from ending are named.
 
+Every function that takes the cluster raises `ApiError` if its API server does not answer or denies access.
+
 Sources: GKE docs, deleting-a-cluster (2026): load balancers may be left; Kubernetes docs, persistent-volumes,
 and finalizers of Services (KEP 980); kubernetes/ingress-gce, pkg/utils/common/finalizer.go.
 """
@@ -117,9 +119,6 @@ def list_objects(api: Api, cloud: CloudKind, state: State) -> list[UserObject]:
     """List users' objects that own cloud resources and would end with the stack, in order of deletion.
 
     The engine deletes the stack's own objects, and add-ons' objects are deleted with their namespace.
-
-    Raises:
-        ApiError: the API server does not answer or denies access.
     """
     volumes = {item["metadata"]["name"]: item for item in items_of(api.find(_VOLUMES))}
 
@@ -152,11 +151,7 @@ def list_objects(api: Api, cloud: CloudKind, state: State) -> list[UserObject]:
 
 
 def cloud_names(api: Api) -> CloudNames:
-    """Return the names and ids that identify a cluster's cloud resources.
-
-    Raises:
-        ApiError: the API server does not answer or denies access.
-    """
+    """Return the names and ids that identify a cluster's cloud resources."""
     names: set[str] = set()
     for item in (*items_of(api.find(_SERVICES)), *items_of(api.find(_INGRESSES))):
         if text(item, "spec", "type") == "LoadBalancer":
@@ -179,11 +174,7 @@ def cloud_names(api: Api) -> CloudNames:
 
 
 def retain(api: Api, objects: Iterable[UserObject]) -> None:
-    """Set the reclaim policy of claims' volumes to Retain, so that they outlive the claims.
-
-    Raises:
-        ApiError: the API server does not answer or denies access.
-    """
+    """Set the reclaim policy of claims' volumes to Retain, so that they outlive the claims."""
     claims = {(item.namespace, item.name) for item in objects if item.kind == "PersistentVolumeClaim"}
     volumes = {item.name for item in objects if item.kind == "PersistentVolume"}
     for item in items_of(api.find(_VOLUMES)):
@@ -194,11 +185,7 @@ def retain(api: Api, objects: Iterable[UserObject]) -> None:
 
 
 def delete(api: Api, objects: Sequence[UserObject]) -> None:
-    """Delete objects, and pods that use their volumes together with the pods' controllers.
-
-    Raises:
-        ApiError: the API server does not answer or denies access.
-    """
+    """Delete objects, and pods that use their volumes together with the pods' controllers."""
     for item in objects:
         if not item.is_volume:
             given_command().happens(f"{item} is deleted")
@@ -229,9 +216,6 @@ def remaining(
     Args:
         objects: deleted objects.
         volumes: names of the PersistentVolumes of deleted claims.
-
-    Raises:
-        ApiError: the API server does not answer or denies access.
     """
     existing = [(item, current) for item in objects if (current := api.find(item.path)) is not None]
     left = [(item, current) for item, current in existing if current["metadata"]["uid"] == item.uid]
@@ -344,9 +328,6 @@ def clean_up(api: Api, objects: Sequence[UserObject], log: Callable[[str], None]
 
     Returns:
         The objects that still exist, each with its finalizers; empty if all are deleted.
-
-    Raises:
-        ApiError: the API server does not answer or denies access.
     """
     volumes = volumes_of(api, objects)
     delete(api, objects)
@@ -418,7 +399,6 @@ def advice(outputs: Callable[[], Mapping[str, Any]], errors: Iterable[str]) -> I
 
     Args:
         outputs: returns the stack's outputs, with the kubeconfig.
-        errors: the engine's errors.
     """
     if any(_WAITED in error for error in errors):
         # The errors themselves are reported in any case.
@@ -430,9 +410,6 @@ def advice(outputs: Callable[[], Mapping[str, Any]], errors: Iterable[str]) -> I
 def blocking(api: Api) -> Iterator[str]:
     """Yield a line for each object that keeps a terminating namespace of a team, with the command that
     removes its finalizers.
-
-    Raises:
-        ApiError: the API server does not answer or denies access.
     """
     for namespace in api.items("/api/v1/namespaces", labelSelector=_TEAMS):
         name = namespace["metadata"]["name"]

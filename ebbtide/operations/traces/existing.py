@@ -84,7 +84,6 @@ def read_existing(api: Api, namespace: str, profile: Profile | None = None) -> l
     """Read the work of a namespace.
 
     Args:
-        api: the cluster's API.
         namespace: the namespace; empty for all, or those of the profile's teams if it has any.
         profile: the cluster's profile, for the names of pools.
 
@@ -119,9 +118,7 @@ def planned(job: Object, namespace: str, profile: Profile, now: float) -> Existi
     """Return the work of a Job that does not exist.
 
     Args:
-        job: its manifest.
         namespace: its namespace if the manifest names none.
-        profile: the cluster's profile.
         now: the current time.
     """
     labels, template = part(job, "metadata", "labels"), job["spec"]["template"]

@@ -124,7 +124,6 @@ def read_history(
     """Read the jobs that have run since a time.
 
     Args:
-        api: the cluster's API.
         namespace: their namespace; empty for all.
         since: seconds since 1970; jobs that ended before are omitted.
         now: the current time.

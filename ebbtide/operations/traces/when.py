@@ -119,8 +119,6 @@ def read_present(api: Api, namespace: str, profile: Profile, now: float) -> Pres
     Members may read the work of their namespace; the cost record has the running pods of all teams.
 
     Args:
-        api: the cluster's API.
-        profile: the cluster's profile.
         now: the current time.
 
     Raises:
@@ -330,7 +328,6 @@ def estimate(
     """Return when some work starts; work that does not exist is added at the end of its queue.
 
     Args:
-        profile: the cluster's profile.
         present: the state of its queues.
         targets: the work, existing or planned.
         replayed: replays the queues.

@@ -101,7 +101,6 @@ class Manifest:
     """A manifest as a registry stores it.
 
     Attributes:
-        content: the document.
         media_type: its kind.
     """
 

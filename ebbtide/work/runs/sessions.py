@@ -197,7 +197,6 @@ def presence(kubectl: Sequence[str], pod: Object, terminal: str) -> Generator[No
 
     Args:
         kubectl: the command of kubectl, with the pod's namespace.
-        terminal: name of the terminal.
     """
     words = _in_pod(kubectl, pod, f'{_MARK}=; exec sh -c "$1" "$0"', terminal, _PRESENT)
     shown, ended = threading.Event(), threading.Event()

@@ -79,7 +79,6 @@ class ApiServerProxy:
 
         Args:
             store: the fake cloud's store, for injected failures and stopped clusters.
-            cluster: id of the cluster.
         """
         self._plane, self._store, self._cluster = plane, store, cluster
         self._discovery = Discovery(plane.api)

@@ -69,12 +69,7 @@ def seed_network(
     """Create a network of Google Cloud, with a subnetwork and its secondary ranges for pods and services.
 
     Args:
-        store: the fake cloud's store.
-        clusters: control planes.
-        project: project id.
         location: a region, or a zone of it.
-        network: name of the network.
-        subnetwork: name of its subnetwork.
         pods: name of the secondary range for pods.
         services: name of the secondary range for services.
     """
@@ -107,11 +102,7 @@ def seed_gke(
     default pool of one node in each zone, as `gcloud container clusters create --machine-type e2-standard-4`.
 
     Args:
-        store: the fake cloud's store.
-        clusters: control planes.
-        project: project id.
         location: a zone or a region.
-        name: name of the cluster.
         release_channel: release channel of the API, or `UNSPECIFIED`.
         dns_endpoint: True if the DNS endpoint is open to external traffic; otherwise the IP endpoint is used.
 
@@ -151,12 +142,7 @@ def seed_aks(
     """Create a cluster on AKS, with one system pool, an OIDC issuer, workload identity and Entra.
 
     Args:
-        store: the fake cloud's store.
-        clusters: control planes.
-        subscription: id of the subscription.
         resource_group: name of the resource group, which is created if it does not exist.
-        name: name of the cluster.
-        location: region.
         system_machine: machine size of the system pool.
         version: Kubernetes version; Azure's default if None.
 
@@ -183,10 +169,7 @@ def seed_subnet(store: Store, clusters: Clusters, subnet: str, *, location: str,
     """Create a subnet of Azure, with its network and resource group.
 
     Args:
-        store: the fake cloud's store.
-        clusters: control planes.
         subnet: resource id of the subnet.
-        location: region.
         prefix: address range of the subnet, and of its network if that does not exist.
     """
     network = {"virtualNetworkName": subnet.split("/")[-3]}
@@ -302,10 +285,7 @@ def seed_kueue(declaration: Cluster, tools: Mapping[str, str], store: Store, clu
     ports that GKE's control plane reaches, and wait until its webhooks answer.
 
     Args:
-        declaration: the declaration.
         tools: paths of programs and data, by name.
-        store: the fake cloud's store.
-        cluster: id of the cluster.
 
     Raises:
         LookupError: the cluster has no control plane.
@@ -369,10 +349,6 @@ def seed_namespaces(declaration: Cluster, store: Store, cluster: str) -> None:
     Pipelines has the service account of the steps (kubeflow/pipelines 2.17.0,
     manifests/kustomize/base/pipeline/pipeline-runner-sa.yaml).
 
-    Args:
-        store: the fake cloud's store.
-        cluster: id of the cluster.
-
     Raises:
         LookupError: the cluster has no control plane.
         ApiError: its API server rejects a request.
@@ -407,8 +383,6 @@ def make(
     """Create the existing resources of a declaration.
 
     Args:
-        store: the fake cloud's store.
-        clusters: control planes.
         tools: paths of programs and data, by name, for an existing Kueue; None without a real API server.
 
     Raises:
@@ -440,9 +414,6 @@ def make_found(found: Found, written: Mapping[str, Any], store: Store, clusters:
 
     Args:
         found: the cluster with its pools.
-        written: the declaration.
-        store: the fake cloud's store.
-        clusters: control planes.
 
     Raises:
         RefusedError: the cloud rejects such a resource.
@@ -458,9 +429,6 @@ def make_found(found: Found, written: Mapping[str, Any], store: Store, clusters:
 def introduce(written: Mapping[str, Any], store: Store) -> None:
     """Add the regions and machine types of a declaration to a running cloud. An invalid
     declaration is ignored, since the program rejects it.
-
-    Args:
-        store: the fake cloud's store.
     """
     with contextlib.suppress(DeclarationError):
         _introduce(declare(written, default_name=_NAME), store)

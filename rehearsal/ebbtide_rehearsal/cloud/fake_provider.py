@@ -123,8 +123,6 @@ class FakeProvider:
 
     Attributes:
         package: `gcp` or `azure-native`.
-        store: store of the resources.
-        clusters: the control planes.
         settings: inputs of the provider resource.
     """
 

@@ -145,9 +145,7 @@ def machine_pool(
     """Return the node pool for the controllers of nodes.
 
     Args:
-        store: the fake cloud's store.
         fields: inputs of the node pool.
-        cluster: id of its cluster.
         cluster_zones: default zones for nodes of the cluster's pools.
         count: number of its first nodes in each zone.
 

@@ -55,7 +55,6 @@ def node_pool(
     """Return a recorded pool for the controllers of nodes.
 
     Args:
-        cluster: id of its cluster.
         initial: initial node count, over all zones.
         default_run_seconds: maximum lifetime of a node of a pool without its own; None for no limit.
         others: what the cloud decides: labels, taints, allocatable resources, prices, drivers.

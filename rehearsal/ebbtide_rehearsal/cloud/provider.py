@@ -78,7 +78,6 @@ class Failure:
     """A property that a provider's check rejects, before planning.
 
     Attributes:
-        property: path of the property.
         reason: the provider's message.
     """
 
@@ -106,7 +105,6 @@ class Call:
     """A call about a resource.
 
     Attributes:
-        type: type token.
         name: name in the program.
         preview: True for a preview, which changes nothing and returns the known values.
         ignored: paths of properties whose changes the program ignores; their new value is the old one.
@@ -140,7 +138,6 @@ class Read:
 
     Attributes:
         id: provider id.
-        state: outputs.
     """
 
     id: str

@@ -84,9 +84,6 @@ class RunningCloud:
     def __init__(self, directory: Path, settings: CloudSettings) -> None:
         """Start the process.
 
-        Args:
-            directory: directory of the cloud.
-
         Raises:
             RehearsalError: the process does not start.
         """

@@ -127,7 +127,6 @@ class Resource:
         id: provider id, unique in its cloud.
         type: type token, such as `gcp:container/nodePool:NodePool`.
         urn: URN; empty if the engine does not know it.
-        state: outputs.
     """
 
     cloud: str
@@ -175,7 +174,6 @@ class Store:
         """Open the store, or create it.
 
         Args:
-            path: the file.
             speed: simulated seconds per second, for a new store.
         """
         self._path = path
@@ -322,10 +320,7 @@ def failure(store: Store, operation: str, type_: str, name: str) -> ApiFailure:
     """Apply the failures that are injected for a call.
 
     Args:
-        store: the fake cloud's store.
         operation: `create`, `read`, `update` or `delete`.
-        type_: type token.
-        name: name of the resource.
     """
     targets = (f"{operation} {type_}", f"{operation} {type_} {name}")
     slow = store.strike(SLOW, *targets)

@@ -43,7 +43,6 @@ class ControlPlaneSettings:
     """Settings of a control plane.
 
     Attributes:
-        name: the cluster's name.
         cloud: the cloud whose defaults a new cluster has.
         person: the user of the clouds' credential helpers; a cluster administrator.
         token: that user's bearer token. Default: a random one.

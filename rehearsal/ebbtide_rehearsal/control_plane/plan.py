@@ -27,9 +27,6 @@ class PortReservation:
 
     They are bound, so that the system does not assign them. Release them just before their program starts; if
     another process takes one first, the program fails and is restarted with other ports.
-
-    Attributes:
-        ports: their numbers.
     """
 
     def __init__(self, count: int) -> None:
@@ -144,7 +141,6 @@ class Identity:
     Attributes:
         user: the user name in role bindings.
         groups: the groups in role bindings.
-        token: the bearer token.
     """
 
     user: str
@@ -249,7 +245,6 @@ class ControlPlanePlan:
     """A control plane's directory, ports, certificates and identities.
 
     Attributes:
-        name: the cluster's name.
         cloud: the cloud whose defaults a new cluster has.
         directory: its directory, readable by the user only.
         sockets: a directory with a short path, for Unix sockets.

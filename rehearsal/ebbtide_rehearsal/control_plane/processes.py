@@ -47,7 +47,6 @@ class Process:
     """A started program.
 
     Attributes:
-        name: its name in messages.
         log: the file with its output.
     """
 
@@ -107,7 +106,6 @@ class Processes:
         """Start a program.
 
         Args:
-            name: its name in messages.
             command: the program and its arguments.
             log: the file to which its output is appended.
             directory: its working and home directory.

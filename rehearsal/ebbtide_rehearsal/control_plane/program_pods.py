@@ -34,11 +34,7 @@ from ebbtide_rehearsal.control_plane.volumes import NotMountedError, account_tok
 
 @dataclass(frozen=True, slots=True)
 class AvailableProgram:
-    """An available program.
-
-    Attributes:
-        binary: its file.
-    """
+    """An available program."""
 
     program: Program
     binary: Path
@@ -87,8 +83,6 @@ class _Running:
         pod: the pod at the first start of the process.
         root: the directory that serves as its container's root.
         process: the current or last process.
-        listening: its addresses.
-        restarts: the number of restarts.
         again: the time of the next restart, by the monotonic clock; 0 while it runs.
         ready: the reported readiness; None before the first report.
     """

@@ -33,7 +33,6 @@ class PersistentDisk:
     Attributes:
         name: name of the disk and its volume.
         size: a quantity, such as `20Gi`.
-        driver: its storage driver.
         claim: namespace and name of its claim.
     """
 

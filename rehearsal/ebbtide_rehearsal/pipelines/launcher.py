@@ -71,7 +71,6 @@ class Run:
 
         Args:
             graph: the execution id of the graph that has the task.
-            task: its name.
             of: its execution id as a graph.
             selectors: that graph's outputs (`DagOutputsSpec`): which of its tasks each comes from.
         """

@@ -234,7 +234,6 @@ def workflow(
     """Return the Workflow of a run.
 
     Args:
-        compiled: the pipeline.
         arguments: values of its inputs; the others have their defaults.
         annotations: for all its pods, besides KFP's own.
         speed: divisor of the waits between retries.

@@ -336,7 +336,6 @@ class PoolSeries:
     """The nodes of a pool over time.
 
     Attributes:
-        pool: the pool's name.
         nodes: the number of nodes from each time on.
         most: the largest number.
         reclaims: times of reclaimed nodes.
@@ -399,7 +398,6 @@ def minutes_to_zero(events: Iterable[Event], jobs: Sequence[JobsReport]) -> dict
     Only pools that the autoscaler emptied before a cluster was deleted are included.
 
     Args:
-        events: the timeline.
         jobs: counts of Jobs over time, by the clock of the timeline.
     """
     if not jobs or jobs[-1].waiting or jobs[-1].running or not jobs[-1].ended:

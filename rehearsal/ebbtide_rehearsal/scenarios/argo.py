@@ -50,7 +50,6 @@ class Argo:
     """A running controller.
 
     Attributes:
-        api: the cluster.
         processes: its process group.
         made: paths of the installed prerequisites, in order.
     """

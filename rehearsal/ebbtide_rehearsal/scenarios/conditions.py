@@ -163,7 +163,6 @@ class Observation:
         ran_on: the pools on which pods of Jobs have run.
         waits: reasons for pending pods and workloads, from the scheduler, the autoscaler and the queue.
         logs: output of pods that ran as processes.
-        events: the timeline.
         cost: US dollars so far.
         runs: the phase of each pipeline run.
         steps: by pipeline step, the pool of each pod that ran, by its uid.

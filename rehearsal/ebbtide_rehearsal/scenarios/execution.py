@@ -54,7 +54,6 @@ class Play:
     """The state of a running scenario.
 
     Attributes:
-        stage: the environment.
         on_progress: called with the current state of a step.
         is_up: true if there is a stack to destroy.
         observer: takes snapshots of the cluster; None before `up`.
@@ -280,7 +279,6 @@ def run_of(step: RunPipeline, profile: Profile, base_directory: Path, speed: flo
 
     Args:
         step: the pipeline and its arguments.
-        profile: the cluster's profile.
         base_directory: the scenario's directory.
         speed: simulated seconds per second, by which the waits between retries are divided.
 

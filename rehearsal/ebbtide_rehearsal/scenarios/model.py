@@ -225,9 +225,6 @@ _IDLE = 120.0  # wall-clock seconds until every work pool is scaled down to zero
 def general(cluster: Cluster) -> Scenario:
     """Build the scenario: up, refresh and up without changes, a Job on every work pool, scale-down of all
     pools to their minimum, destroy.
-
-    Args:
-        cluster: the declaration.
     """
     work = [pool for pool in cluster.pools if not pool.is_system]
     steps: list[dict[str, Any]] = [{"do": "up"}, {"do": "up", "unchanged": True, "refresh": True}]

@@ -51,7 +51,6 @@ class Observer:
         """Observe a cluster.
 
         Args:
-            store: the fake cloud's store.
             time: the cluster's time, for costs.
         """
         self._api = api
@@ -199,7 +198,6 @@ def submitted(step: Submit, profile: Profile, base_directory: Path) -> Iterator[
 
     Args:
         step: the submission.
-        profile: the cluster's profile.
         base_directory: the scenario's directory.
 
     Raises:

@@ -81,7 +81,6 @@ def play(scenario: Scenario, stage: Stage, base_directory: Path, watch: Watch) -
 
     Args:
         scenario: the steps and expectations.
-        stage: the environment.
         base_directory: the base directory of the scenario's relative paths.
         watch: called with each update.
 

@@ -57,7 +57,6 @@ class Go:
     """The `go` command.
 
     Attributes:
-        path: the program.
         on_step: called with every line of progress output.
         name: the item that it builds.
         stopped: set by `stop`.

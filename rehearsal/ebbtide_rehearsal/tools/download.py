@@ -296,7 +296,6 @@ class _Archive:
     """A file with one or more programs.
 
     Attributes:
-        url: its address.
         digest: its algorithm and hash.
         partial: where it is downloaded to, and continued after an interruption.
     """

@@ -18,7 +18,6 @@ class Waiting:
     """Another process builds or downloads items, which are reused.
 
     Attributes:
-        name: the names of the items.
         seconds: how long it has done so.
         minutes: duration of a cold build on 2 cores; 0 for a download.
     """
@@ -33,7 +32,6 @@ class Started:
     """A build or download has started.
 
     Attributes:
-        name: the names of the items.
         number: its position among the pending builds, from 1.
         of: the number of pending builds.
         minutes: duration of a cold build on 2 cores; 0 for a download.
@@ -47,11 +45,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """A line of Go's output, a downloaded module or a compiled package, or the progress of a download.
-
-    Attributes:
-        name: the names of the items.
-    """
+    """A line of Go's output, a downloaded module or a compiled package, or the progress of a download."""
 
     name: str
     line: str
@@ -63,7 +57,6 @@ class Finished:
 
     Attributes:
         name: their names.
-        seconds: the duration.
     """
 
     name: str
@@ -75,7 +68,6 @@ class NotDownloaded:
     """Released binaries could not be downloaded; they are built.
 
     Attributes:
-        names: the tools.
         reason: why, as the beginning of a sentence.
     """
 
@@ -158,9 +150,7 @@ class SourcePatch:
     """A source patch: replaces behavior that is valid only in a container and has no option.
 
     Attributes:
-        file: in the module.
         before: the text to replace, which occurs once.
-        after: the replacement.
     """
 
     file: str
@@ -173,7 +163,6 @@ class Tool:
     """A program.
 
     Attributes:
-        name: the file's name.
         group: the directory below `modules` that pins it.
         module: its Go module, which determines its version.
         package: its main package.
@@ -181,7 +170,6 @@ class Tool:
         why: its purpose in a rehearsal.
         minutes: a cold build on 2 cores, after the preceding tools of the table (measured, 2026-11).
         stamps: linker variables (`-X`) with their values.
-        tags: build tags.
         unoptimized: a pattern of packages to compile without optimization, a quarter faster: code that runs
             seldom, or controllers of a few objects.
         on_path: acceptance of a program on PATH; None for never, since users do not install it for this.
@@ -254,7 +242,6 @@ class Data:
     """Files of Go modules: CRDs, charts, manifests.
 
     Attributes:
-        name: its name in the table.
         group: the directory below `modules` that pins it.
         parts: its source directories; the first determines its version.
         why: its purpose in a rehearsal.

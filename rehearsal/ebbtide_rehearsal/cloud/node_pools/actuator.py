@@ -201,7 +201,6 @@ def node(pool: NodePool, machine: Machine, version: str) -> dict[str, Any]:
     """Return the Node object that the kubelet and the cloud's controller register.
 
     Args:
-        pool: the machine's pool.
         version: Kubernetes version of the API server.
     """
     node_labels = labels(pool, machine.zone, machine.name)

@@ -349,12 +349,10 @@ class NodeLoop:
         """Run the node pools of a cluster.
 
         Args:
-            cluster: id of the cluster.
             api: its API server, as an administrator.
             store: the fake cloud's state, with the pools.
             directory: directory for files and logs of pods that run as processes.
             sessions: directory of the streaming server.
-            settings: durations.
         """
         self._cluster, self._api = cluster, api
         self._cloud: Literal["gke", "aks"] = cloud

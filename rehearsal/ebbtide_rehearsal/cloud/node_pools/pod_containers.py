@@ -163,9 +163,6 @@ def unpack(image: str, root: Path) -> list[str]:
     That layer is the code of `ebbtide run`; those below it have programs, which are this machine's. Nothing
     is written for an image of a registry elsewhere.
 
-    Args:
-        image: name of the image.
-
     Raises:
         RegistryError: the image does not exist, or the registry does not answer.
         ArchiveError: the layer is not an archive.
@@ -210,7 +207,6 @@ class Container:
     Attributes:
         command: program and arguments.
         environment: complete environment.
-        directory: working directory.
         ports: port on this machine of each declared port.
     """
 

@@ -163,12 +163,9 @@ class _Running:
         pod: the pod, as of the last round.
         child: the process; None between restarts.
         began: its start.
-        name: name of the container.
-        log: its log file.
         container_log: the log file for the streaming server since the last restart, in the format of the
             container runtime interface.
         read: number of bytes of the log that were forwarded.
-        restarts: number of restarts.
         code: exit status before the last restart.
         again: time of the next restart, on the monotonic clock.
         least: earliest time at which its end is reported, on the monotonic clock.
@@ -221,7 +218,6 @@ class ProcessKubelet:
         """Start, update and end processes according to the pods in the API.
 
         Args:
-            pods: the pods of the cluster.
             nodes: the nodes with a running kubelet.
         """
         self._lost &= {pod.uid for pod in pods}

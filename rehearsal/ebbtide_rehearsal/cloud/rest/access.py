@@ -65,7 +65,6 @@ def rest_access(
 
     Args:
         directory: directory of the login's file.
-        store: the fake cloud's store.
         trusted: file of trusted authorities; the APIs' own is added.
         served: other contents.
     """

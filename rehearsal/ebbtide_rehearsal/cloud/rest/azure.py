@@ -57,7 +57,6 @@ def planted(identity: str, *, location: str = "eastus", **state: Any) -> Resourc
 
     Args:
         identity: resource id.
-        location: region.
         state: rest of its document, such as `tags`.
     """
     return Resource(AZURE, identity, ids.azure_type(identity), state={"location": location, **state})
@@ -73,7 +72,6 @@ class AzureResources:
         """Serve resources.
 
         Args:
-            store: the fake cloud's store.
             paged: returns a page of a list.
         """
         self._store, self._paged = store, paged
@@ -377,7 +375,6 @@ class Azure:
         """Serve subscriptions.
 
         Args:
-            store: the fake cloud's store.
             subscriptions: ids of the existing subscriptions; None for any.
             identities: secrets of managed identities, which get tokens.
             prices: items of the Retail Prices API.

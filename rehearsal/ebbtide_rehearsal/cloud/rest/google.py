@@ -300,7 +300,6 @@ class Google:
         """Serve projects.
 
         Args:
-            store: the fake cloud's store.
             projects: ids of the existing projects; None for any.
             logins: valid refresh tokens.
             skus: price catalog of Compute Engine.

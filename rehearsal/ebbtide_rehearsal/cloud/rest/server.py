@@ -31,7 +31,6 @@ class Request:
     Attributes:
         method: HTTP method, such as `GET`.
         path: decoded path, without the query.
-        query: query parameters.
         headers: headers by lower-case name.
         body: parameters of a form, or a JSON object; empty for no body.
         origin: requested scheme, host and port.
@@ -68,7 +67,6 @@ class RefusedRequestError(Exception):
         status: HTTP status.
         message: the cloud's message.
         code: the cloud's error code; empty for the usual code of the status.
-        headers: headers of the response.
     """
 
     def __init__(
@@ -165,7 +163,6 @@ class RestServer:
 
         Args:
             store: the fake cloud's store, for injected faults.
-            apis: the APIs to serve.
             context: TLS context with a certificate for `localhost`.
         """
         self._store, self._apis = store, apis
