@@ -33,7 +33,7 @@ def _recorded(declaration: str, stack: str) -> Recording:
     return recording
 
 
-_cached = lru_cache(maxsize=32)(_recorded)
+_cached = lru_cache(maxsize=128)(_recorded)
 
 
 @cache

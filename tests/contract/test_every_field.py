@@ -4,8 +4,12 @@ import json
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, get_args
+from unittest.mock import patch
 
+import pulumi
 import pytest
+from pulumi_azure_native import containerservice
+from pulumi_gcp import container
 from pydantic import BaseModel
 
 from components import aks, gke
@@ -57,31 +61,31 @@ def _of_text(written: str) -> ResolvedPool | None:
         return None
 
 
-def _inputs(pools: list[ResolvedPool]) -> dict[str, Any]:
-    """Return the inputs of each pool's resources, by the pool's representation."""
-    unique = {repr(pool): pool for pool in pools}
+def _inputs(pools: list[ResolvedPool]) -> dict[str, str]:
+    """Return the inputs of each pool's component and resource, by the pool's representation."""
+    inputs: dict[str, str] = {}
 
     def program() -> None:
-        for number, pool in enumerate(unique.values()):
-            if pool.site.cloud is CloudKind.GKE:
-                own = gke.NodePoolArgs(
-                    pool=pool,
-                    site=pool.site,
-                    cluster="train",
-                    project="acme-ml",
-                    interfaces=(gke.Interface("vpc1", "vpc1"),),
+        with (
+            patch.object(pulumi.ComponentResource, "__init__") as component,
+            patch.object(pulumi.ComponentResource, "register_outputs"),
+            patch.object(container, "NodePool") as leaf,
+            patch.object(containerservice, "AgentPool", leaf),
+        ):
+            for pool in pools:
+                fields: Any = {"pool": pool, "site": pool.site, "cluster": "train"}
+                if pool.site.cloud is CloudKind.GKE:
+                    interfaces = (gke.Interface("vpc1", "vpc1"),)
+                    gke.NodePool("pool", gke.NodePoolArgs(**fields, project="acme-ml", interfaces=interfaces))
+                else:
+                    args = aks.NodePoolArgs(**fields, resource_group="train", reservation="group")
+                    aks.NodePool("pool", args)
+                inputs[repr(pool)] = repr(
+                    (component.call_args.args[2], {**leaf.call_args.kwargs, "opts": None})
                 )
-                gke.NodePool(f"pool-{number}", own)
-            else:
-                args = aks.NodePoolArgs(
-                    pool=pool, site=pool.site, cluster="train", resource_group="train", reservation="group"
-                )
-                aks.NodePool(f"pool-{number}", args)
 
-    inputs: dict[str, list[Any]] = {}
-    for item in record(program, project="train", stack="test"):
-        inputs.setdefault(item.name, []).append(repr(item.inputs))
-    return dict(zip(unique, inputs.values(), strict=True))
+    record(program, project="train", stack="test")
+    return inputs
 
 
 def _messages(written: Declaration) -> set[str]:

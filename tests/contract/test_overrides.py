@@ -1,6 +1,7 @@
 """Overrides: an input that nothing is derived from reaches the recorded resource, and no other changes it."""
 
 import copy
+from ast import literal_eval
 from collections.abc import Iterator
 from enum import Enum
 from functools import cache
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ebbtide.analysis.changes.property_path import merged
 from ebbtide.analysis.preview.build_preview import preview_of
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import at, masked
@@ -20,7 +22,7 @@ from ebbtide.declaration.model.rules.overridable import CLUSTERS, POOLS, Overrid
 from ebbtide.declaration.model.site import CloudKind
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.declaration.providers.schema import alternatives, properties, properties_of, word
-from tests.declarations import BASES, Declaration
+from tests.declarations import BASES, Declaration, changed
 from tests.synth import synth
 
 _SAMPLES: dict[str, Any] = {"string": "sample", "bool": True, "int": 7, "number": 0.5}
@@ -93,39 +95,41 @@ def _made(recording: Recording, token: str, name: str) -> Resource:
 
 
 @pytest.mark.parametrize("cloud", _CLOUDS)
-@settings(max_examples=20, deadline=None)
-@given(data=st.data())
-def test_any_scalar_of_a_pool_reaches_its_resource(cloud: CloudKind, data: st.DataObject) -> None:
+def test_every_scalar_of_a_pool_reaches_its_resource(cloud: CloudKind) -> None:
     """A scalar override reaches the resource under the engine's name and the preview, and no other input
     changes."""
     token = POOLS[cloud].token
-    path, value = data.draw(st.sampled_from(_overridable(token)))
-    before = copy.deepcopy(BASES[cloud])
-    after = copy.deepcopy(before)
-    after["pools"][1]["overrides"] = _nested(path, value)
-    recording = synth(after)
-    inputs = _made(recording, token, "cpu").inputs
-    assert at(dict(inputs), path) == value
-    old = _made(synth(before), token, "cpu").inputs
-    top = path.split(".")[0]
-    assert {k: v for k, v in inputs.items() if k != top} == {k: v for k, v in old.items() if k != top}
-    report = next(pool for pool in preview_of(recording).pools if pool.name == "cpu")
-    assert report.overrides == {path: masked(value, path)}
+    declaration = copy.deepcopy(BASES[cloud])
+    system, plain, *_ = declaration["pools"]
+    overrides = {f"p{number}": override for number, override in enumerate(_overridable(token))}
+    own = [{**plain, "name": name, "overrides": _nested(*override)} for name, override in overrides.items()]
+    recording = synth(changed(declaration, pools=[system, plain, *own]))
+    reports = {pool.name: pool.overrides for pool in preview_of(recording).pools}
+    old = repr(_made(recording, token, "cpu").inputs)
+    for name, (path, value) in overrides.items():
+        inputs = _made(recording, token, name).inputs
+        assert at(dict(inputs), path) == value
+        assert reports[name] == {path: masked(value, path)}
+        top = path.split(".")[0]
+        before = literal_eval(old.replace("'cpu'", repr(name)))
+        assert {**inputs, top: None} == {**before, top: None}
 
 
 @pytest.mark.parametrize("cloud", _CLOUDS)
-@settings(max_examples=20, deadline=None)
-@given(data=st.data())
-def test_any_scalar_of_a_cluster_reaches_its_resource(cloud: CloudKind, data: st.DataObject) -> None:
+def test_every_scalar_of_a_cluster_reaches_its_resource(cloud: CloudKind) -> None:
     """A scalar override reaches the resource under the engine's name, and the preview."""
     token = CLUSTERS[cloud].token
-    path, value = data.draw(st.sampled_from(_overridable(token)))
     declaration = copy.deepcopy(BASES[cloud])
-    declaration["cloud"]["overrides"] = _nested(path, value)
+    overrides: Declaration = {}
+    for path, value in _overridable(token):
+        overrides = merged(overrides, _nested(path, value))
+    declaration["cloud"]["overrides"] = overrides
     recording = synth(declaration)
-    assert at(dict(_made(recording, token, "train").inputs), path) == value
+    inputs = dict(_made(recording, token, "train").inputs)
     (report,) = preview_of(recording).clusters
-    assert report.overrides == {path: masked(value, path)}
+    for path, value in _overridable(token):
+        assert at(inputs, path) == value
+        assert report.overrides[path] == masked(value, path)
 
 
 def test_the_system_pool_inside_an_aks_cluster_has_its_overrides() -> None:
