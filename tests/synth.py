@@ -2,6 +2,7 @@
 
 import gc
 import json
+import runpy
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
 from tests.repository import ROOT, declaration
+
+_MAIN = str(ROOT / "__main__.py")
 
 
 def synth(declaration: dict[str, Any], *, stack: str = "test") -> Recording:
@@ -27,7 +30,14 @@ def synth_anew(declaration: dict[str, Any]) -> Recording:
 
 def _recorded(declaration: str, stack: str) -> Recording:
     config = {"ebbtide:cluster": declaration}
-    recording = record(ROOT, project="ebbtide", stack=stack, config=config)
+    # The tests' process has the directory's modules already: it need not be entered.
+    recording = record(
+        lambda: runpy.run_path(_MAIN, run_name="__main__"),
+        project="ebbtide",
+        stack=stack,
+        config=config,
+        root=ROOT,
+    )
     # The run's tasks and resources are garbage in cycles. The SDK scans all tasks of the process in each run.
     gc.collect(1)
     return recording

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.declarations import BASES, GKE, changed
+from tests.declarations import BASES, changed
 from tests.running import manifest
 from tests.synth import synth
 
@@ -54,13 +54,6 @@ def test_the_condition_holds_for_every_name_of_the_cluster(name: str) -> None:
     end = grant["condition"]["expression"].removeprefix('resource.name.endsWith("').removesuffix('")')
     assert name.endswith(end)
     assert not name.replace("/train", "/other-train").endswith(end)
-
-
-def test_groups_are_asked_about_where_there_are_any() -> None:
-    """GKE looks up a user's groups only if the domain's group for it is configured."""
-    for members, expected in ((ON_GKE, {"securityGroup": "gke-security-groups@acme.example"}), ((), None)):
-        (cluster,) = synth(changed(GKE, teams=_teams(*members))).of_type("gcp:container/cluster:Cluster")
-        assert manifest(cluster).get("authenticatorGroupsConfig") == expected
 
 
 def test_members_reach_a_cluster_on_aks() -> None:
@@ -122,9 +115,3 @@ def test_members_have_roles_on_what_is_their_teams() -> None:
             assert "{'vision', 'speech'}" in grant["condition"]
         else:
             assert any(name in scope for name in own) or scope.endswith("/managedClusters/train")
-
-
-def test_no_grants_without_members() -> None:
-    """A team without members grants no access."""
-    for cloud in BASES:
-        assert not _grants(cloud, teams=_teams())

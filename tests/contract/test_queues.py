@@ -1,9 +1,7 @@
 """Queues offer what the pools do, and admit the work that they should."""
 
 import re
-from pathlib import Path
 
-import yaml
 from hypothesis import given, settings
 
 from ebbtide.analysis.recording.recording import Recording
@@ -12,9 +10,7 @@ from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import PoolProfile, Profile
 from ebbtide.placement.profile_sources import CONFIG_MAP
-from ebbtide.work.jobs import job
 from tests.declarations import GKE, Declaration, changed
-from tests.repository import ROOT
 from tests.running import after, in_cluster, manifest
 from tests.synth import synth
 from tests.unit.placement.test_queueing import queued
@@ -107,67 +103,6 @@ def test_queues_of_any_declaration(declaration: Declaration) -> None:
     _check_order(recording)
     _check_quotas(declaration, recording)
     _check_flavors(declaration, recording)
-
-
-def test_the_job_of_the_queued_story_would_be_admitted() -> None:
-    """The Job's queue exists in the labelled namespace `default`, and its quota covers the requests."""
-    story = ROOT / "examples/queued-gpus/Pulumi.queued-gpus.yaml"
-    recording = synth(yaml.safe_load(Path(story).read_text(encoding="utf-8"))["config"]["ebbtide:cluster"])
-    by_kind = {manifest(item)["kind"]: manifest(item) for item in in_cluster(recording)}
-    local = by_kind["LocalQueue"]
-    assert local["metadata"] == {"name": "dws-local-queue", "namespace": "default"}
-    queue = by_kind["ClusterQueue"]
-    assert local["spec"]["clusterQueue"] == queue["metadata"]["name"]
-    (patch,) = recording.of_type("kubernetes:core/v1:NamespacePatch")
-    assert manifest(patch)["metadata"]["labels"]["ebbtide.dev/queues"] == "true"
-    (group,) = by_kind["Cohort"]["spec"]["resourceGroups"]
-    offered = {
-        resource["name"]: amount(resource["nominalQuota"], resource["name"])
-        for resource in group["flavors"][0]["resources"]
-    }
-    requests = {"cpu": 100, "memory": 100, "nvidia.com/gpu": 1}
-    assert set(requests) <= set(queue["spec"]["resourceGroups"][0]["coveredResources"])
-    assert all(requests[name] <= offered[name] for name in requests)
-    assert queue["spec"]["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": "default"}
-    assert "LimitRange" not in by_kind
-
-
-def test_local_queues_without_a_team() -> None:
-    """Two namespaces share a cluster queue beside a team's; each gets a label and the profile, and nothing
-    else in the cluster or in the cloud."""
-    alone = changed(GKE, queues=[{"name": "t4", "pools": ["t4"]}], teams=[{"name": "vision"}])
-    locals_ = [{"namespace": "default", "name": "gpu"}, {"namespace": "lab"}]
-    both = changed(alone, queues=[{**alone["queues"][0], "localQueues": locals_}])
-    before = {item.urn for item in synth(alone)}
-    added = [item for item in synth(both) if item.urn not in before]
-    assert sorted(
-        (manifest(item)["kind"], manifest(item)["metadata"]["name"])
-        for item in added
-        if item.type.startswith("kubernetes:")
-    ) == [
-        ("ClusterQueue", "t4"),
-        ("ConfigMap", "ebbtide-profile"),
-        ("ConfigMap", "ebbtide-profile"),
-        ("LocalQueue", "gpu"),
-        ("LocalQueue", "t4"),
-        ("Namespace", "default"),
-        ("Namespace", "lab"),
-    ]
-    assert {item.type for item in added if not item.type.startswith("kubernetes:")} == {
-        "ebbtide:addons:Tenant"
-    }
-    (shared,) = [
-        item for item in added if item.type.startswith("kubernetes:") and "ClusterQueue" in item.type
-    ]
-    assert manifest(shared)["spec"]["namespaceSelector"]["matchExpressions"][0]["values"] == [
-        "default",
-        "lab",
-    ]
-    patches = [manifest(item) for item in added if item.type.endswith(":NamespacePatch")]
-    assert all("ebbtide.dev/queue-required" not in item["metadata"]["labels"] for item in patches)
-    derived = profile(declare(both))
-    made = job(derived, name="a", image="b", queue="t4", namespace="default", gpus=1, cpu="1", memory="1Gi")
-    assert made["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "gpu"}
 
 
 def _teams(count: int) -> Declaration:

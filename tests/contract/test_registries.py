@@ -20,7 +20,6 @@ REGISTRY = {
     "aks": "azure-native:containerregistry:Registry",
 }
 READER_AND_WRITER = "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember"
-ASSIGNMENT = "azure-native:authorization:RoleAssignment"
 
 
 def declared(cloud: str, registry: dict[str, Any] | None = None, **changes: Any) -> Declaration:
@@ -40,16 +39,6 @@ def registry_of(recording: Recording, cloud: str) -> Resource:
     """The one registry."""
     (registry,) = recording.of_type(REGISTRY[cloud])
     return registry
-
-
-def roles(recording: Recording) -> set[tuple[str, str]]:
-    """Role and principal of each grant on an Azure registry."""
-    grants = [manifest(item) for item in recording.of_type(ASSIGNMENT)]
-    return {
-        (item["roleDefinitionId"].rpartition("/")[2], item["principalId"])
-        for item in grants
-        if "/registries/" in item["scope"]
-    }
 
 
 def test_nodes_pull_on_gke() -> None:
@@ -146,10 +135,3 @@ def test_a_project_of_a_domain() -> None:
         image_prefix(cluster, cluster.teams[0])
         == "us-central1-docker.pkg.dev/acme.example/ml-dev/train-vision"
     )
-
-
-@pytest.mark.parametrize("cloud", BASES)
-def test_no_registry_without_a_declaration(cloud: str) -> None:
-    """Teams without one have none."""
-    recording = synth(changed(BASES[cloud], teams=[{"name": "vision", "bucket": {}}]))
-    assert not recording.of_type(REGISTRY[cloud])

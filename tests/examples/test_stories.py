@@ -8,21 +8,14 @@ import pytest
 import yaml
 
 from ebbtide.analysis.recording.recording import Recording
-from ebbtide.placement import Profile
 from ebbtide.work.pipelines.placement import NAMESPACE
 from tests.examples.workloads import compiled, module
 from tests.repository import ROOT, STORIES
 from tests.synth import synth_stack
 
-_GKE_POOL = "gcp:container/nodePool:NodePool"
-
 
 def _recorded(story: str) -> Recording:
     return synth_stack(ROOT / "examples" / story / f"Pulumi.{story}.yaml")
-
-
-def _profile(story: str) -> Profile:
-    return Profile.load(cast("str", _recorded(story).outputs["placementProfile"]))
 
 
 def _at(data: Any, path: str) -> Any:
@@ -72,37 +65,6 @@ def test_every_story_is_checked() -> None:
     assert {story for story, *_ in PARAMETERS} == set(STORIES)
 
 
-_STORAGE_OF_A_TEAM = {
-    "gcp:artifactregistry/repository:Repository",
-    "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember",
-    "gcp:serviceaccount/account:Account",
-    "gcp:serviceaccount/iAMMember:IAMMember",
-    "gcp:storage/bucket:Bucket",
-    "gcp:storage/bucketIAMMember:BucketIAMMember",
-    "kubernetes:core/v1:ConfigMap",
-    "kubernetes:core/v1:NamespacePatch",
-    "kubernetes:core/v1:PersistentVolume",
-    "kubernetes:core/v1:PersistentVolumeClaim",
-    "kubernetes:core/v1:ServiceAccount",
-    "kubernetes:core/v1:ServiceAccountPatch",
-}
-
-
-@pytest.mark.parametrize(
-    ("story", "besides"),
-    [("preemptible-pipelines", set[str]()), ("checkpointed-training", _STORAGE_OF_A_TEAM)],
-)
-def test_existing_cluster_is_left_alone(story: str, besides: set[str]) -> None:
-    """A story that adds pools to a cluster makes neither cluster nor network nor namespace, and patches one
-    Deployment."""
-    made = {
-        resource.type
-        for resource in _recorded(story)
-        if resource.custom and not resource.read and not resource.type.startswith("pulumi:")
-    }
-    assert made == {_GKE_POOL, "kubernetes:apps/v1:DeploymentPatch", *besides}
-
-
 def test_the_volume_of_the_training_story_is_declared() -> None:
     """The claim that its steps mount is made by its own stack, in the namespace where they run, on a bucket
     that they may write."""
@@ -120,48 +82,3 @@ def test_the_volume_of_the_training_story_is_declared() -> None:
         for item in _recorded("checkpointed-training").of_type("gcp:serviceaccount/iAMMember:IAMMember")
     ]
     assert "serviceAccount:acme-ml.svc.id.goog[kubeflow/pipeline-runner]" in acting
-
-
-@pytest.mark.parametrize("story", ["preemptible-pipelines", "checkpointed-training", "aks-spot"])
-def test_retries_of_pipelines_survive_preemption(story: str) -> None:
-    """The five retries that a story promises are configured on its cluster, and its profile records it."""
-    assert _profile(story).pipeline_retries == "disruptions"
-
-
-def test_job_of_the_queue_story_finds_its_queue() -> None:
-    """The local queue is called `dws-local-queue` and lies in `default`, over every GPU pool."""
-    assert _profile("queued-gpus").data()["queues"] == [
-        {
-            "name": "dws",
-            "pools": ["dws-t4-nodepool", "dws-a100-nodepool", "dws-h100-nodepool"],
-            "local_queues": [
-                {
-                    "team": "default",
-                    "namespace": "default",
-                    "name": "dws-local-queue",
-                    "required": False,
-                    "restricted": False,
-                }
-            ],
-        }
-    ]
-
-
-def test_plain_tasks_of_the_spot_story_have_a_home() -> None:
-    """A task without toleration lands on the default pool, and one for spot tolerates and requires it."""
-    home, spot = _profile("aks-spot").data()["pools"]
-    assert home["taints"] == []
-    key = "kubernetes.azure.com/scalesetpriority"
-    assert spot["tolerations"] == [{"key": key, "operator": "Equal", "value": "spot", "effect": "NoSchedule"}]
-    assert {"key": key, "operator": "In", "values": ["spot"]} in spot["affinity"]
-
-
-def test_drivers_of_the_research_story_come_from_a_daemon_set() -> None:
-    """The DaemonSet is for Container-Optimized OS, only on the GPU pool, whose taint it tolerates."""
-    (installer,) = _recorded("research-cluster").of_type("kubernetes:apps/v1:DaemonSet")
-    pod = _at(installer.inputs, "spec.template.spec")
-    assert _at(pod, "initContainers[0].image") == "cos-nvidia-installer:fixed"
-    terms = _at(pod, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms")
-    assert terms == [{"matchExpressions": [{"key": "ebbtide.dev/pool", "operator": "In", "values": ["gpu"]}]}]
-    keyword = {"key": "gpu-jobs", "operator": "Equal", "value": "only", "effect": "NoSchedule"}
-    assert keyword in pod["tolerations"]

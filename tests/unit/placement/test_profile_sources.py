@@ -1,6 +1,4 @@
 import json
-import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +7,6 @@ from typing import Any
 import pytest
 
 from ebbtide.placement import Profile, ProfileError
-from tests.repository import ROOT
 from tests.unit.work.clusters import DEV, DEV_AKS
 
 _PULUMI = """
@@ -197,13 +194,3 @@ def test_a_later_profile_of_this_version_is_read() -> None:
     for pool in data["pools"]:
         pool["shade"] = 1
     assert Profile.load(data) == DEV
-
-
-def test_sources_need_the_standard_library_alone() -> None:
-    """Reading a profile from anywhere loads nothing that is installed."""
-    code = (
-        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
-        "from ebbtide.placement import Profile; Profile.load()"
-    )
-    environment = {"EBBTIDE_PROFILE": DEV.json(), "PATH": os.environ["PATH"]}
-    subprocess.run([sys.executable, "-I", "-S", "-c", code], env=environment, check=True)

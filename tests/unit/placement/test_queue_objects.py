@@ -123,23 +123,24 @@ def _needs(item: dict[str, Any]) -> set[tuple[str, str]]:
 
 @generated
 @given(queued())
-def test_nothing_is_made_before_what_it_names(declaration: Declaration) -> None:
-    """Each layer names objects of earlier layers alone."""
-    made: set[tuple[str, str]] = set()
-    for layer in layers(queueing(declare(declaration))):
+def test_the_objects_of_any_declaration(declaration: Declaration) -> None:
+    """Layers name objects of earlier layers alone, the flavors of a group have its resources in its order,
+    and each pool has one priority among the fallbacks."""
+    cluster, made = declare(declaration), set[tuple[str, str]]()
+    for layer in layers(queueing(cluster)):
         for item in layer:
             assert _needs(item) <= made
+            for group in item.get("spec", {}).get("resourceGroups", ()):
+                for flavor in group["flavors"]:
+                    assert [resource["name"] for resource in flavor["resources"]] == group["coveredResources"]
         made |= {(item["kind"], item["metadata"]["name"]) for item in layer}
-
-
-@generated
-@given(queued())
-def test_every_flavor_of_a_group_has_every_resource(declaration: Declaration) -> None:
-    """Kueue refuses a group whose flavors differ in their resources, or in the order of them."""
-    for item in objects(declaration):
-        for group in item.get("spec", {}).get("resourceGroups", ()):
-            for flavor in group["flavors"]:
-                assert [resource["name"] for resource in flavor["resources"]] == group["coveredResources"]
+    queues = [queue.name for queue in cluster.queues if queue.fallback]
+    orders = [item["metadata"]["name"] for item in fallback_objects(cluster)]
+    assert orders == queues if cluster.site.cloud is CloudKind.GKE else len(orders) == bool(queues)
+    patterns = [pattern for texts in priorities(cluster).values() for pattern in texts]
+    for pool in cluster.pools:
+        name = f"aks-{pool.name}-29141059-vmss"
+        assert len([pattern for pattern in patterns if re.search(pattern, name)]) == 1
 
 
 TEAMS = [{"name": "vision", "guarantee": {"t4": 1}}, {"name": "speech"}]
@@ -340,31 +341,6 @@ def test_priorities_with_the_names_of_replacements() -> None:
     renamed = with_names(written, {"cpu": "steady", "steady": "cpu2"})
     assert renamed == written.replace("-steady-", "-cpu2-").replace("-cpu-", "-steady-")
     assert renamed != written
-
-
-@generated
-@given(queued())
-def test_every_pool_has_one_priority(declaration: Declaration) -> None:
-    """The expander complains of a group that no pattern matches, and older ones pick at random where several
-    do."""
-    cluster = declare(declaration)
-    all_patterns = [pattern for patterns in priorities(cluster).values() for pattern in patterns]
-    for pool in cluster.pools:
-        name = f"aks-{pool.name}-29141059-vmss"
-        assert len([pattern for pattern in all_patterns if re.search(pattern, name)]) == 1
-
-
-@generated
-@given(queued())
-def test_orders_are_those_of_the_queues(declaration: Declaration) -> None:
-    """Nothing is made where no queue falls back, and nothing for those that do not."""
-    cluster = declare(declaration)
-    queues = [queue for queue in cluster.queues if queue.fallback]
-    orders = fallback_objects(cluster)
-    if cluster.site.cloud is CloudKind.AKS:
-        assert len(orders) == bool(queues)
-    else:
-        assert [item["metadata"]["name"] for item in orders] == [queue.name for queue in queues]
 
 
 def test_a_guarantee_is_a_part_of_the_sum() -> None:

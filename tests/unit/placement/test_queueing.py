@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import ProfileError
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import AcceleratorProfile, Profile
-from ebbtide.placement.queueing import Queueing, covered, flavor, largest_node, quantity, queueing
+from ebbtide.placement.queueing import covered, flavor, largest_node, quantity, queueing
 from ebbtide.work.errors import WorkloadError
 from ebbtide.work.jobs import job, job_over_nodes
 from tests.declarations import AKS, BASES, GKE, Declaration, changed, declarations, only
@@ -94,89 +93,37 @@ def queued(draw: st.DrawFn) -> Declaration:
     return {**declaration, "teams": teams, "cohort": cohort}
 
 
-def derived(declaration: Declaration) -> tuple[Cluster, Queueing]:
-    """A declaration, complete, and what is derived from it."""
+@generated
+@given(queued())
+def test_the_quota_of_any_declaration(declaration: Declaration) -> None:
+    """Each flavor is in one cohort, queues own their teams' guarantees alone and keep their order, and only
+    queued flavors wait for a check."""
     cluster = declare(declaration)
-    return cluster, queueing(cluster)
-
-
-def _held(of: Queueing) -> dict[str, int]:
-    """Nodes of each pool in every cohort and every queue together."""
-    held: dict[str, int] = {}
-    for owner in (*(cohort.owned for cohort in of.cohorts), *(queue.flavors for queue in of.cluster_queues)):
-        for _, nodes in owner:
-            for pool, count in nodes.items():
-                held[pool] = held.get(pool, 0) + count
-    return held
-
-
-@generated
-@given(queued())
-def test_every_node_is_counted_once(declaration: Declaration) -> None:
-    """The quota of cohorts and queues together is the maximum of the pools: no node twice, none missing."""
-    cluster, admission = derived(declaration)
-    led_to = {item.name for queue in admission.cluster_queues for item, _ in queue.flavors}
-    assert led_to <= {item.name for item in admission.flavors}
-    most = {pool.name: pool.max_nodes for pool in cluster.resolved_pools}
-    assert _held(admission) == {
-        offer.pool: most[offer.pool] for item in admission.flavors for offer in item.offers
-    }
-
-
-@generated
-@given(queued())
-def test_a_flavor_stands_in_one_cohort(declaration: Declaration) -> None:
-    """Quota of a flavor that stood in two cohorts would be lent twice."""
-    _, admission = derived(declaration)
-    owned = [item.name for cohort in admission.cohorts for item, _ in cohort.owned]
-    assert len(owned) == len(set(owned))
-
-
-@generated
-@given(queued())
-def test_queues_borrow_all_but_what_is_guaranteed(declaration: Declaration) -> None:
-    """A queue owns its team's guarantee of a pool, in the first of the team's queues that has it, and nothing
-    else."""
-    cluster, admission = derived(declaration)
+    admission = queueing(cluster)
+    cohorts = [item.name for cohort in admission.cohorts for item, _ in cohort.owned]
+    assert sorted(cohorts) == sorted(item.name for item in admission.flavors)
+    order = {queue["name"]: queue["pools"] for queue in declaration.get("queues", ())}
+    queued_pools = {item.name for item in admission.flavors if item.queued}
     owned: dict[tuple[str, str], int] = {}
     for queue in admission.cluster_queues:
         for _, nodes in queue.flavors:
             for pool, count in nodes.items():
                 for namespace in queue.namespaces:
-                    key = (namespace, pool)
-                    owned[key] = owned.get(key, 0) + count
-    promised = {
+                    owned[namespace, pool] = owned.get((namespace, pool), 0) + count
+        pools = [offer.pool for item, _ in queue.flavors for offer in item.offers]
+        assert pools == order.get(queue.name.rpartition(".")[2], pools)
+        checked = {name for flavors in queue.checks.values() for name in flavors}
+        assert checked == {item.name for item, _ in queue.flavors} & queued_pools
+        assert set(queue.checks) <= {check.name for check in admission.checks}
+    assert {key: nodes for key, nodes in owned.items() if nodes} == {
         (team.namespace_name, pool): nodes
         for team in cluster.tenants
         for pool, nodes in team.guarantee.items()
+        if nodes
     }
-    assert {key: nodes for key, nodes in owned.items() if nodes} == {
-        key: nodes for key, nodes in promised.items() if nodes
-    }
-
-
-@generated
-@given(queued())
-def test_flavors_keep_the_order_of_preference(declaration: Declaration) -> None:
-    """The first flavor of a queue is its preferred pool."""
-    _, admission = derived(declaration)
-    order = {queue["name"]: queue["pools"] for queue in declaration.get("queues", ())}
-    for queue in admission.cluster_queues:
-        preferred = order.get(queue.name.rpartition(".")[2])
-        if preferred is not None:
-            assert [offer.pool for item, _ in queue.flavors for offer in item.offers] == preferred
-
-
-@generated
-@given(queued())
-def test_every_taint_is_tolerated(declaration: Declaration) -> None:
-    """Work that a flavor admits tolerates every taint of its nodes."""
-    _, admission = derived(declaration)
-    for item in admission.flavors:
-        tolerated = {(toleration.key, toleration.value, toleration.effect) for toleration in item.tolerations}
-        assert {(taint.key, taint.value, taint.effect) for taint in item.taints} == tolerated
-        if len(item.offers) == 1:
-            assert item.labels["ebbtide.dev/pool"] == item.offers[0].pool
+    assert {
+        (queue.namespace, queue.name) for named in profile(cluster).queues for queue in named.local_queues
+    } == {(queue.namespace, queue.name) for queue in admission.local_queues}
 
 
 @pytest.mark.parametrize(
@@ -197,36 +144,6 @@ def test_a_flavor_of_a_compute_class_selects_the_class_alone() -> None:
     cluster = declare(changed(GKE, pools=[GKE["pools"][0], *work]))
     (pool,) = cluster.work_pools
     assert flavor(pool).labels == {"ebbtide.dev/pool": "work", **labels}
-
-
-@generated
-@given(queued())
-def test_the_profile_and_the_queues_agree(declaration: Declaration) -> None:
-    """A job sized after the profile fits one node of the flavor, and the profile has the queue's real
-    name."""
-    cluster, admission = derived(declaration)
-    cluster_profile = profile(cluster)
-    for offer in (offer for item in admission.flavors for offer in item.offers):
-        pool = cluster_profile.pool(offer.pool)
-        assert (pool.cpu_m, pool.memory_mib) == (offer.node["cpu"], offer.node["memory"])
-    assert {
-        (queue.namespace, queue.name)
-        for profile_ in cluster_profile.queues
-        for queue in profile_.local_queues
-    } == {(queue.namespace, queue.name) for queue in admission.local_queues}
-
-
-@generated
-@given(queued())
-def test_only_queued_flavors_wait_for_a_check(declaration: Declaration) -> None:
-    """A spot pool beside a queued one is admitted at once."""
-    _, admission = derived(declaration)
-    queued_pools = {item.name for item in admission.flavors if item.queued}
-    names = {check.name for check in admission.checks}
-    for queue in admission.cluster_queues:
-        checked = {name for flavors in queue.checks.values() for name in flavors}
-        assert checked == {item.name for item, _ in queue.flavors} & queued_pools
-        assert set(queue.checks) <= names
 
 
 @pytest.mark.parametrize("cloud", BASES)
@@ -250,7 +167,7 @@ def test_many_pools_are_owned_by_cohorts_below() -> None:
         {"name": "first", "pools": [pool["name"] for pool in work[:60]]},
         {"name": "second", "pools": [pool["name"] for pool in work[40:]]},
     ]
-    _, admission = derived(changed(GKE, pools=[GKE["pools"][0], *work], queues=queues))
+    admission = queueing(declare(changed(GKE, pools=[GKE["pools"][0], *work], queues=queues)))
     top, *below = admission.cohorts
     assert top.owned == ()
     assert {cohort.parent for cohort in below} == {top.name}
@@ -260,7 +177,7 @@ def test_many_pools_are_owned_by_cohorts_below() -> None:
 
 def test_the_flavors_of_one_group_are_owned_by_one_cohort() -> None:
     """Exactly as many pools as Kueue's definition allows in a group are one queue of one cohort."""
-    _, admission = derived(many_pools(64))
+    admission = queueing(declare(many_pools(64)))
     assert [(cohort.parent, len(cohort.owned)) for cohort in admission.cohorts] == [("", 64)]
     assert [len(queue.flavors) for queue in admission.cluster_queues] == [64]
 
@@ -269,7 +186,7 @@ def test_teams_do_not_collide() -> None:
     """Team `a-b` with queue `c` and team `a` with queue `b-c` have queues of their own."""
     queues = [{"name": name, "pools": ["cpu"]} for name in ("c", "b-c")]
     teams = [{"name": "a-b", "queues": ["c"]}, {"name": "a", "queues": ["b-c"]}]
-    _, admission = derived(changed(GKE, queues=queues, teams=teams))
+    admission = queueing(declare(changed(GKE, queues=queues, teams=teams)))
     assert [queue.name for queue in admission.cluster_queues] == ["a-b.c", "a.b-c"]
 
 
@@ -277,7 +194,7 @@ def test_the_pipelines_are_a_tenant() -> None:
     """Steps of pipelines find the queues in their namespace."""
     declaration = changed(GKE, addons={"pipelines": {}}, teams=[{"name": "vision"}])
     declaration["queues"] = [{"name": "gpus", "pools": ["t4"]}]
-    _, admission = derived(declaration)
+    admission = queueing(declare(declaration))
     assert [(queue.namespace, queue.cluster_queue) for queue in admission.local_queues] == [
         ("vision", "vision.gpus"),
         ("kubeflow", "kubeflow.gpus"),

@@ -229,19 +229,6 @@ def test_nothing_slow_is_loaded(command: str, profile: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_making_jobs_needs_the_standard_library_alone() -> None:
-    """A pipeline author's machine may have nothing else."""
-    code = (
-        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
-        "from ebbtide.work import jobs, logs, sweeps\n"
-        "print(sorted({name.split('.')[1] for name in sys.modules if name.startswith('ebbtide.')}))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == f"{['clients', 'errors', 'placement', 'text', 'values', 'work']}\n"
-
-
 _ARGUMENTS = {
     "job": ["train", "--image", "busybox", "--pool", "cpu-spot"],
     "sweep": ["train", "--image", "busybox", "--pool", "cpu-spot", "--set", "lr=1,2"],

@@ -146,32 +146,6 @@ def test_a_user_that_is_not_root_satisfies_restricted() -> None:
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
 
 
-@pytest.mark.parametrize("profile", [DEV, DEV_AKS])
-def test_a_pool_is_reached_by_one_term(profile: Profile) -> None:
-    """All of its expressions hold together, and every taint of the nodes is tolerated."""
-    for pool in profile.pools:
-        for fields in ways(profile, pool):
-            if "pool" not in fields or pool.role == "system":
-                continue
-            pod = _pod(job(profile, **fields))
-            required = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-            (term,) = required["nodeSelectorTerms"]
-            for item in term["matchExpressions"]:
-                assert pool.labels[item["key"]] in item["values"]
-            tolerated = {(item["key"], item.get("value", ""), item["effect"]) for item in pod["tolerations"]}
-            assert tolerated >= {(taint.key, taint.value, taint.effect) for taint in pool.taints}
-
-
-def test_a_changed_taint_is_followed() -> None:
-    """A changed taint of a pool needs no other change."""
-    pools = [dict(item) for item in GKE["pools"]]
-    pools[1]["taints"] = [{"key": "preemptible", "value": "true"}]
-    manifest = _job(derived(changed(GKE, pools=pools)), pool="cpu")
-    assert _pod(manifest)["tolerations"] == [
-        {"key": "preemptible", "operator": "Equal", "value": "true", "effect": "NoSchedule"}
-    ]
-
-
 def test_a_job_in_a_queue() -> None:
     """A Job in a queue is suspended, names its local queue, and leaves placement to the flavor."""
     manifest = _job(queue="a100", gpus=1, cpu="2", memory="4Gi", max_run="12h")
@@ -193,27 +167,6 @@ def test_nodes_are_asked_for_no_longer_than_they_live() -> None:
     }
     plain = _job(queue="t4", gpus=1, cpu="1", memory="1Gi", max_run="1h")
     assert "annotations" not in plain["metadata"]
-
-
-def test_the_stories_queued_job() -> None:
-    """The sample Job of the queued story: its label, its suspension, its requests."""
-    manifest = job(
-        PROFILES["examples/queued-gpus/Pulumi.queued-gpus.yaml"],
-        name="sample",
-        image="gcr.io/k8s-staging-perf-tests/sleep:v0.0.3",
-        args=["120s"],
-        queue="dws",
-        gpus=1,
-        cpu="100m",
-        memory="100Mi",
-    )
-    assert manifest["metadata"]["namespace"] == "default"
-    assert manifest["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "dws-local-queue"}
-    assert _pod(manifest)["containers"][0]["resources"]["requests"] == {
-        "cpu": "100m",
-        "memory": "100Mi",
-        "nvidia.com/gpu": "1",
-    }
 
 
 def test_no_bucket_mount_on_aks() -> None:

@@ -286,12 +286,6 @@ def _assert_exact(profile: Profile) -> None:
             assert _admitted(profile, pool) == {pool.name}
 
 
-@pytest.mark.parametrize("stack", PROFILES)
-def test_a_step_goes_to_its_pool_in_every_stack(stack: str) -> None:
-    """A step is scheduled only on nodes of its pool, in every stack of the repository."""
-    _assert_exact(PROFILES[stack])
-
-
 @examined(max_examples=30, deadline=None)
 @given(declarations())
 def test_a_step_goes_to_its_pool_whatever_is_declared(declaration: Declaration) -> None:

@@ -1,7 +1,6 @@
 """Patches over objects that are made up here, so that they are tested wherever the project is."""
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -101,97 +100,12 @@ def test_a_controller_is_placed_on_the_system_pool() -> None:
     assert spec["priorityClassName"] == HOME.priority_class
 
 
-def test_a_home_that_is_not_known_asks_for_nothing() -> None:
-    """On a cluster whose system pool is not declared, pods go wherever no taint is, with their priority."""
-    patch = patches.on_system_pool(SystemPlacement({}, [], "controllers"))
-    pods = deployment()["spec"]["template"]["spec"]
-    assert patch(deployment())["spec"]["template"]["spec"] == {**pods, "priorityClassName": "controllers"}
-
-
-def test_a_daemonset_stays_where_it_is() -> None:
-    """A DaemonSet is not restricted to the system pool."""
-    item = {**deployment(), "kind": "DaemonSet"}
-    assert PATCHES["at_home"](item) == item
-
-
-def test_requests_are_added_and_never_changed() -> None:
-    """A container's own requests stay, and what it does not ask for is the default, or that of its name."""
-    patch = patches.with_requests(
-        {"cpu": "20m", "memory": "128Mi"}, {"main": {"cpu": "100m", "memory": "1Gi"}}
-    )
-    named = pod_spec(patch(deployment(resources={"requests": {"cpu": "5m"}})))["containers"][0]
-    assert named["resources"]["requests"] == {"cpu": "5m", "memory": "1Gi"}
-    unnamed = pod_spec(patches.with_requests({"cpu": "20m", "memory": "128Mi"}, {})(deployment()))
-    assert unnamed["containers"][0]["resources"]["requests"] == {"cpu": "20m", "memory": "128Mi"}
-
-
 def test_an_omitted_deployment_has_no_replicas() -> None:
     """An omitted Deployment has no replicas, and no resource depends on one."""
     item = PATCHES["left_out"](deployment())
     assert item["spec"]["replicas"] == 0
     assert item["metadata"]["annotations"] == {"pulumi.com/skipAwait": "true"}
     assert PATCHES["left_out"](deployment("another")) == deployment("another")
-
-
-def test_a_secret_holds_ours_alone() -> None:
-    """Whatever upstream published in it is gone, in either way of writing it."""
-    item = other("Secret", stringData={"password": "minio123"}, data={"old": "b2xk"})
-    secret = PATCHES["holding"](item)
-    assert secret["data"] == {"password": "c2VjcmV0"}
-    assert "stringData" not in secret
-
-
-def test_a_webhook_is_where_the_control_plane_reaches_it() -> None:
-    """Container and service agree on a port that is open on a private cluster."""
-    item = PATCHES["webhook_ports"](deployment(ports=[{"name": "webhook", "containerPort": 9443}]))
-    assert pod_spec(item)["containers"][0]["ports"][0]["containerPort"] == 10250
-    ports = [{"name": "webhook", "port": 443, "targetPort": 8443}, {"name": "metrics", "targetPort": 8443}]
-    service = PATCHES["webhook_ports"](other("Service", spec={"ports": ports}))
-    assert [port["targetPort"] for port in service["spec"]["ports"]] == [10250, 8443]
-
-
-def test_a_service_that_leads_to_a_port_by_name_stays() -> None:
-    """The name leads to the new port."""
-    item = other("Service", spec={"ports": [{"name": "webhook", "port": 443, "targetPort": "webhook"}]})
-    assert PATCHES["webhook_ports"](item) == item
-
-
-MOVED: list[tuple[Any, Callable[[Any], Any], Any]] = [
-    (other("Namespace", "kubeflow"), lambda it: it["metadata"]["name"], "katib"),
-    (deployment(), lambda it: it["metadata"]["namespace"], "katib"),
-    (
-        other(
-            "ClusterRoleBinding", subjects=[{"kind": "ServiceAccount", "name": "c", "namespace": "kubeflow"}]
-        ),
-        lambda it: it["subjects"][0]["namespace"],
-        "katib",
-    ),
-    (
-        other(
-            "MutatingWebhookConfiguration",
-            webhooks=[{"clientConfig": {"service": {"name": "c", "namespace": "kubeflow"}}}],
-        ),
-        lambda it: it["webhooks"][0]["clientConfig"]["service"]["namespace"],
-        "katib",
-    ),
-    (
-        other(
-            "MutatingWebhookConfiguration",
-            webhooks=[{"matchConditions": [{"expression": "u != 'system:serviceaccount:kubeflow:c'"}]}],
-        ),
-        lambda it: it["webhooks"][0]["matchConditions"][0]["expression"],
-        "u != 'system:serviceaccount:katib:c'",
-    ),
-    (other("Namespace", "another"), lambda it: it["metadata"]["name"], "another"),
-]
-
-
-@pytest.mark.parametrize(("item", "look", "expected"), MOVED)
-def test_what_names_the_namespace_names_the_new_one(
-    item: Object, look: Callable[[Any], Any], expected: str
-) -> None:
-    """Every place that names upstream's namespace names ours."""
-    assert look(PATCHES["moved"](item)) == expected
 
 
 def test_bindings_to_everyone_are_narrowed() -> None:
@@ -215,11 +129,3 @@ def test_a_role_is_narrowed_to_what_is_used() -> None:
     assert (changing["verbs"], changing["resourceNames"]) == (["update"], ["thing"])
     assert rest == ROLE["rules"][1:]
     assert patches.narrowed({"jobs": ()}, {})(ROLE)["rules"][0]["resources"] == ["pods", "secrets"]
-
-
-def test_an_account_loses_its_rights() -> None:
-    """Bindings keep their other subjects."""
-    subjects = [{"kind": "ServiceAccount", "name": name} for name in ("thing", "kept")]
-    for kind in ("RoleBinding", "ClusterRoleBinding"):
-        bound = PATCHES["without_rights"](other(kind, subjects=subjects))
-        assert bound["subjects"] == subjects[1:]
