@@ -1,18 +1,18 @@
 """Edits by hand of a deployed stack's resources on the fake clouds and in a fake API server."""
 
-from collections.abc import Callable, Mapping
+import copy
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from itertools import takewhile
+from typing import Any
 
-from ebbtide.analysis.changes.property_path import merged
+from ebbtide.values.paths import path_keys
 from ebbtide_rehearsal.cloud.provider import Call, Properties, Read
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.engine.any_objects import AnyObjects
 
-GONE: Final = "gone"
-"""The edit that deletes a resource."""
-Edit = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]] | str
-"""The changed part of a resource's state, nested; a function of the state; or `GONE`."""
+Edit = Mapping[str, Any] | None
+"""New values by their paths in a resource's state; None deletes the resource."""
 
 
 @dataclass
@@ -28,28 +28,38 @@ class EditedObjects(AnyObjects):
     def read(self, call: Call, identity: str, known: Properties) -> Read | None:
         """See `Provider.read`."""
         manager, edit = self.edits.get(call.name, ("", {}))
-        if edit == GONE:
+        if edit is None:
             return None
         if not edit:
             return Read(identity, call.inputs, known)
-        change = _change(edit, known)
-        metadata: Any = known.get("metadata") or {}
-        fields = {"manager": manager, "operation": "Update", "fieldsV1": _fields(change)}
-        managed = {"metadata": {**metadata, "managedFields": [fields]}}
-        return Read(identity, merged(call.inputs, change), merged(merged(known, managed), change))
+        fields = {"manager": manager, "operation": "Update", "fieldsV1": _fields(edit)}
+        return Read(
+            identity, _edited(call.inputs, edit), _edited(known, {**edit, "metadata.managedFields": [fields]})
+        )
 
 
-def _change(edit: Edit, state: Any) -> Mapping[str, Any]:
-    if isinstance(edit, str):
-        raise TypeError(edit)
-    return edit(state) if callable(edit) else edit
+def _edited(state: Mapping[str, Any], edit: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a state with new values; the index after the last item of a list appends."""
+    result = copy.deepcopy(dict(state))
+    for path, value in edit.items():
+        inside: Any = result
+        *above, last = path_keys(path)
+        for key in above:
+            inside = inside[key] if isinstance(key, int) else inside.setdefault(key, {})
+        inside[slice(last, last + 1) if isinstance(last, int) else last] = (
+            [value] if isinstance(last, int) else value
+        )
+    return result
 
 
-def _fields(change: Any) -> dict[str, Any]:
-    """Return the fields of a change in the form of `fieldsV1`; a list is atomic."""
-    if not isinstance(change, dict):
-        return {}
-    return {f"f:{key}": _fields(item) for key, item in change.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON
+def _fields(edit: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an edit in the form of `fieldsV1`; a list is atomic."""
+    fields: dict[str, Any] = {}
+    for path in edit:
+        inside = fields
+        for key in takewhile(lambda key: isinstance(key, str), path_keys(path)):
+            inside = inside.setdefault(f"f:{key}", {})
+    return fields
 
 
 def edit_resource(store: Store, identity: str, edit: Edit) -> None:
@@ -64,7 +74,7 @@ def edit_resource(store: Store, identity: str, edit: Edit) -> None:
         for item in store.resources()
         if item.cloud in ("gcp", "azure-native") and item.id.endswith(identity)
     ]
-    if edit == GONE:
+    if edit is None:
         store.remove(resource.cloud, resource.id)
     else:
-        store.put(resource.having(**merged(resource.state, _change(edit, resource.state))))
+        store.put(resource.having(**_edited(resource.state, edit)))

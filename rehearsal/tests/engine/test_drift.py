@@ -7,13 +7,13 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from ebbtide.analysis.changes.property_path import merged
 from ebbtide.analysis.drift.differences import differences_of
-from ebbtide.analysis.drift.report import Action, Drift
+from ebbtide.analysis.drift.report import Drift
 from ebbtide.analysis.preview.stack_files import StackFiles, read_stack
 from ebbtide.autoscaler.nodes import Machine
 from ebbtide.operations import drift
@@ -24,7 +24,7 @@ from ebbtide_rehearsal.cloud.ids import PACKAGES
 from ebbtide_rehearsal.cloud.pools import drop, machines, put
 from ebbtide_rehearsal.cloud.store import Resource, Store
 from rehearsal.tests.control_planes import FakeControlPlanes
-from rehearsal.tests.engine.edits import GONE, Edit, EditedObjects, edit_resource
+from rehearsal.tests.engine.edits import Edit, EditedObjects, edit_resource
 from rehearsal.tests.engine.running import Stack, running
 from rehearsal.tests.unit.rest_clouds import rest_clouds
 from tests.contract.cloud_flips import MAINTENANCE
@@ -43,292 +43,98 @@ _TEAM: Final = "train-addons-team-vision"
 _QUEUES: Final = "train-addons-queues"
 
 
-@dataclass(frozen=True, slots=True)
-class _Edited:
-    """An edit by hand, and the differences that it makes.
-
-    Attributes:
-        resource: end of the id in the cloud, or logical name of a Kubernetes object.
-        name: logical name of the resource in the stack.
-        edit: the edit.
-        paths: paths of the differences; none for a deleted resource.
-        action: what an update does to it once the state is refreshed; None if it is not compared.
-    """
-
-    resource: str
-    name: str
-    edit: Edit
-    paths: tuple[str, ...] = ()
-    action: Action | None = None
-
-
-def _pool_of(**change: Any) -> Mapping[str, Any]:
-    return {"nodeConfig": change}
-
-
-def _with(name: str, item: Any) -> Edit:
-    """Append an item to a list of a node pool's configuration on GKE."""
-    return lambda state: _pool_of(**{name: [*state["nodeConfig"].get(name, ()), item]})
-
-
 _HAND: Final = {"key": "hand", "value": "a", "effect": "NO_SCHEDULE"}
-_GKE: Final = (
-    _Edited("nodePools/cpu", "train-cpu", _with("taints", _HAND), ("nodeConfig.taints[1]",)),
-    _Edited("nodePools/cpu", "train-cpu", _with("tags", "open"), ("nodeConfig.tags",)),
-    _Edited(
-        "nodePools/cpu", "train-cpu", _pool_of(machineType="n2-standard-16"), ("nodeConfig.machineType",)
-    ),
-    _Edited("nodePools/cpu", "train-cpu", _pool_of(diskSizeGb=500), ("nodeConfig.diskSizeGb",)),
-    _Edited("nodePools/cpu", "train-cpu", _pool_of(imageType="UBUNTU_CONTAINERD"), ("nodeConfig.imageType",)),
-    _Edited("nodePools/cpu", "train-cpu", _pool_of(labels={"hand": "x"}), ("nodeConfig.labels.hand",)),
-    _Edited(
-        "nodePools/cpu",
-        "train-cpu",
-        _pool_of(resourceLabels={"ebbtide-owner": "them"}),
-        ("nodeConfig.resourceLabels.ebbtide-owner",),
-    ),
-    _Edited(
-        "nodePools/cpu",
-        "train-cpu",
-        {"autoscaling": {"totalMaxNodeCount": 99}},
-        ("autoscaling.totalMaxNodeCount",),
-    ),
-    _Edited(
-        "nodePools/cpu", "train-cpu", {"management": {"autoUpgrade": False}}, ("management.autoUpgrade",)
-    ),
-    _Edited("nodePools/cpu", "train-cpu", {"nodeLocations": ["us-central1-b"]}, ("nodeLocations[0]",)),
-    _Edited("nodePools/t4", "train-t4", {"autoscaling": None}, ("autoscaling",), "update"),
-    _Edited("nodePools/a100", "train-a100", GONE, (), "create"),
-    _Edited(
-        "clusters/train",
-        "train-cluster",
-        lambda state: {
-            "masterAuthorizedNetworksConfig": {
-                "cidrBlocks": [
-                    *state["masterAuthorizedNetworksConfig"]["cidrBlocks"],
-                    {"cidrBlock": "0.0.0.0/0"},
-                ]
-            }
+_EDITS: Final[Mapping[str, Mapping[tuple[str, str], Edit]]] = {
+    "gke": {
+        ("nodePools/cpu", "train-cpu"): {
+            "nodeConfig.taints[1]": _HAND,
+            "nodeConfig.tags": ["open"],
+            "nodeConfig.machineType": "n2-standard-16",
+            "nodeConfig.diskSizeGb": 500,
+            "nodeConfig.imageType": "UBUNTU_CONTAINERD",
+            "nodeConfig.labels.hand": "x",
+            "nodeConfig.resourceLabels.ebbtide-owner": "them",
+            "autoscaling.totalMaxNodeCount": 99,
+            "management.autoUpgrade": False,
+            "nodeLocations[0]": "us-central1-b",
         },
-        ("masterAuthorizedNetworksConfig.cidrBlocks[1]",),
-    ),
-    _Edited(
-        "clusters/train",
-        "train-cluster",
-        {"releaseChannel": {"channel": "RAPID"}},
-        ("releaseChannel.channel",),
-    ),
-    _Edited("clusters/train", "train-cluster", {"maintenancePolicy": None}, ("maintenancePolicy",)),
-    _Edited("clusters/train", "train-cluster", {"resourceLabels": {"hand": "x"}}, ("resourceLabels.hand",)),
-    _Edited(
-        "clusters/train",
-        "train-cluster",
-        {"addonsConfig": {"httpLoadBalancing": {"disabled": True}}},
-        ("addonsConfig.httpLoadBalancing",),
-    ),
-    _Edited("clusters/train", "train-cluster", {"enableShieldedNodes": False}, ("enableShieldedNodes",)),
-    _Edited(
-        "subnetworks/train",
-        "train-network-subnet",
-        {"privateIpGoogleAccess": False},
-        ("privateIpGoogleAccess",),
-    ),
-    _Edited(
-        "us-central1/train/train",
-        "train-network-nat",
-        {"logConfig": {"enable": False}},
-        ("logConfig.enable",),
-    ),
-    _Edited(
-        "artifactregistry.reader/serviceAccount:train-nodes@acme-ml.iam.gserviceaccount.com",
-        "train-identity-artifactregistry.reader",
-        GONE,
-        (),
-        "create",
-    ),
-    _Edited(
-        "serviceAccounts/train-team-vision@acme-ml.iam.gserviceaccount.com",
-        "train-team-vision-account",
-        {"displayName": "theirs"},
-        ("displayName",),
-    ),
-)
-_AKS: Final = (
-    _Edited(
-        "agentPools/cpu",
-        "train-cpu",
-        lambda state: {"nodeTaints": [*state["nodeTaints"], "hand=a:NoSchedule"]},
-        ("nodeTaints[1]",),
-    ),
-    _Edited("agentPools/cpu", "train-cpu", {"maxCount": 99}, ("maxCount",)),
-    _Edited("agentPools/cpu", "train-cpu", {"nodeLabels": {"hand": "x"}}, ("nodeLabels.hand",)),
-    _Edited("agentPools/cpu", "train-cpu", {"tags": {"ebbtide-owner": "them"}}, ("tags.ebbtide-owner",)),
-    _Edited("agentPools/cpu", "train-cpu", {"upgradeSettings": {"maxSurge": "50%"}}, ("upgradeSettings",)),
-    _Edited("agentPools/cpu", "train-cpu", {"powerState": {"code": "Stopped"}}, ("powerState.code",)),
-    _Edited(
-        "agentPools/steady", "train-steady", {"enableAutoScaling": False}, ("enableAutoScaling",), "update"
-    ),
-    _Edited("agentPools/t4", "train-t4", GONE, (), "create"),
-    _Edited("agentPools/system", "train-cluster", {"maxCount": 50}, ("agentPoolProfiles[0].maxCount",)),
-    _Edited(
-        "managedClusters/train",
-        "train-cluster",
-        {"apiServerAccessProfile": {"authorizedIPRanges": ["203.0.113.0/24", "0.0.0.0/0"]}},
-        ("apiServerAccessProfile.authorizedIPRanges[1]",),
-    ),
-    _Edited(
-        "managedClusters/train",
-        "train-cluster",
-        {"autoUpgradeProfile": {"upgradeChannel": "rapid"}},
-        ("autoUpgradeProfile.upgradeChannel",),
-    ),
-    _Edited("managedClusters/train", "train-cluster", {"tags": {"hand": "x"}}, ("tags.hand",)),
-    _Edited("managedClusters/train", "train-cluster", {"sku": {"tier": "Premium"}}, ("sku.tier",)),
-    _Edited(
-        "aksManagedAutoUpgradeSchedule",
-        "train-maintenance-aksManagedAutoUpgradeSchedule",
-        {"maintenanceWindow": {"durationHours": 4}},
-        ("maintenanceWindow.durationHours",),
-    ),
-    _Edited(
-        "subnets/nodes", "train-network-subnet", {"defaultOutboundAccess": True}, ("defaultOutboundAccess",)
-    ),
-    _Edited("virtualNetworks/train", "train-network-vnet", {"tags": {"hand": "x"}}, ("tags.hand",)),
-)
-_OBJECTS: Final = (
-    _Edited(
-        f"{_QUEUES}-clusterqueue-vision.cpu",
-        f"{_QUEUES}-clusterqueue-vision.cpu",
-        {"spec": {"stopPolicy": "Hold", "fairSharing": {"weight": "9"}}},
-        ("spec.stopPolicy", "spec.fairSharing.weight"),
-        "update",
-    ),
-    _Edited(
-        f"{_QUEUES}-cohort-train",
-        f"{_QUEUES}-cohort-train",
-        lambda state: {"spec": {"resourceGroups": _quota(state["spec"]["resourceGroups"])}},
-        ("spec.resourceGroups[0].flavors[0].resources[0].nominalQuota",),
-        "update",
-    ),
-    _Edited(f"{_QUEUES}-localqueue-vision/cpu", f"{_QUEUES}-localqueue-vision/cpu", GONE, (), "create"),
-    _Edited(
-        f"{_QUEUES}-resourceflavor-cpu",
-        f"{_QUEUES}-resourceflavor-cpu",
-        {"spec": {"nodeLabels": {"hand": "x"}}},
-        ("spec.nodeLabels.hand",),
-    ),
-    _Edited(
-        f"{_TEAM}-namespace-vision",
-        f"{_TEAM}-namespace-vision",
-        {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged", "hand": "x"}}},
-        ('metadata.labels["pod-security.kubernetes.io/enforce"]', "metadata.labels.hand"),
-    ),
-    _Edited(
-        f"{_TEAM}-role-member",
-        f"{_TEAM}-role-member",
-        lambda state: {"rules": [*state["rules"], {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]},
-        ("rules[10]",),
-    ),
-    _Edited(
-        f"{_TEAM}-configmap-ebbtide-profile",
-        f"{_TEAM}-configmap-ebbtide-profile",
-        {"data": {"profile.json": "{}"}},
-        ('data["profile.json"]',),
-    ),
-    _Edited(
-        f"{_TEAM}-resourcequota-objects",
-        f"{_TEAM}-resourcequota-objects",
-        {"spec": {"hard": {"pods": "9k"}}},
-        ("spec.hard.pods",),
-        "update",
-    ),
-    _Edited(
-        f"{_TEAM}-networkpolicy-own-namespace", f"{_TEAM}-networkpolicy-own-namespace", GONE, (), "create"
-    ),
-    _Edited(f"{_TEAM}-limitrange-one-node", f"{_TEAM}-limitrange-one-node", GONE, (), "create"),
-    _Edited(
-        "train-addons-controllers", "train-addons-controllers", {"description": "theirs"}, ("description",)
-    ),
-    _Edited(
-        "train-addons-validatingadmissionpolicy-members",
-        "train-addons-validatingadmissionpolicy-members",
-        {"spec": {"failurePolicy": "Ignore"}},
-        ("spec.failurePolicy",),
-    ),
-    _Edited(
-        "train-addons-validatingadmissionpolicybinding-members",
-        "train-addons-validatingadmissionpolicybinding-members",
-        {"spec": {"validationActions": ["Warn"]}},
-        ("spec.validationActions[0]",),
-    ),
-    _Edited(
-        "train-addons-validatingadmissionpolicybinding-profile",
-        "train-addons-validatingadmissionpolicybinding-profile",
-        GONE,
-        (),
-        "create",
-    ),
-    _Edited(
-        "train-addons-team-vision-resourcequota-nothing-left-behind",
-        "train-addons-team-vision-resourcequota-nothing-left-behind",
-        GONE,
-        (),
-        "create",
-    ),
-    _Edited(
-        "train-addons-team-vision-rolebinding-members",
-        "train-addons-team-vision-rolebinding-members",
-        lambda state: {"subjects": [*state["subjects"], {"kind": "User", "name": "eve"}]},
-        ("subjects[1]",),
-    ),
-    _Edited(
-        "train-addons-team-vision-serviceaccount-worker",
-        "train-addons-team-vision-serviceaccount-worker",
-        {"automountServiceAccountToken": True},
-        ("automountServiceAccountToken",),
-    ),
-    _Edited(
-        "train-addons-queues-workloadpriorityclass-ebbtide-low",
-        "train-addons-queues-workloadpriorityclass-ebbtide-low",
-        {"description": "theirs"},
-        ("description",),
-    ),
-    _Edited(
-        "train-addons-queues-workloadpriorityclass-ebbtide-normal",
-        "train-addons-queues-workloadpriorityclass-ebbtide-normal",
-        GONE,
-        (),
-        "create",
-    ),
-    _Edited(
-        "train-addons-queues-workloadpriorityclass-ebbtide-high",
-        "train-addons-queues-workloadpriorityclass-ebbtide-high",
-        {"description": "theirs"},
-        ("description",),
-    ),
-    _Edited(
-        "train-addons-queues-validatingadmissionpolicy-ebbtide-queue-required",
-        "train-addons-queues-validatingadmissionpolicy-ebbtide-queue-required",
-        {"spec": {"failurePolicy": "Ignore"}},
-        ("spec.failurePolicy",),
-    ),
-    _Edited(
-        "train-addons-queues-validatingadmissionpolicybinding-ebbtide-queue-required",
-        "train-addons-queues-validatingadmissionpolicybinding-ebbtide-queue-required",
-        GONE,
-        (),
-        "create",
-    ),
-)
-_EDITS: Final = {"gke": _GKE, "aks": _AKS}
+        ("nodePools/t4", "train-t4"): {"autoscaling": None},
+        ("nodePools/a100", "train-a100"): None,
+        ("clusters/train", "train-cluster"): {
+            "masterAuthorizedNetworksConfig.cidrBlocks[1]": {"cidrBlock": "0.0.0.0/0"},
+            "releaseChannel.channel": "RAPID",
+            "maintenancePolicy": None,
+            "resourceLabels.hand": "x",
+            "addonsConfig.httpLoadBalancing": {"disabled": True},
+            "enableShieldedNodes": False,
+        },
+        ("subnetworks/train", "train-network-subnet"): {"privateIpGoogleAccess": False},
+        ("us-central1/train/train", "train-network-nat"): {"logConfig.enable": False},
+        (
+            "artifactregistry.reader/serviceAccount:train-nodes@acme-ml.iam.gserviceaccount.com",
+            "train-identity-artifactregistry.reader",
+        ): None,
+        (
+            "serviceAccounts/train-team-vision@acme-ml.iam.gserviceaccount.com",
+            "train-team-vision-account",
+        ): {"displayName": "theirs"},
+    },
+    "aks": {
+        ("agentPools/cpu", "train-cpu"): {
+            "nodeTaints[1]": "hand=a:NoSchedule",
+            "maxCount": 99,
+            "nodeLabels.hand": "x",
+            "tags.ebbtide-owner": "them",
+            "upgradeSettings": {"maxSurge": "50%"},
+            "powerState.code": "Stopped",
+        },
+        ("agentPools/steady", "train-steady"): {"enableAutoScaling": False},
+        ("agentPools/t4", "train-t4"): None,
+        ("agentPools/system", "train-cluster"): {"agentPoolProfiles[0].maxCount": 50},
+        ("managedClusters/train", "train-cluster"): {
+            "apiServerAccessProfile.authorizedIPRanges[1]": "0.0.0.0/0",
+            "autoUpgradeProfile.upgradeChannel": "rapid",
+            "tags.hand": "x",
+            "sku.tier": "Premium",
+        },
+        (
+            "aksManagedAutoUpgradeSchedule",
+            "train-maintenance-aksManagedAutoUpgradeSchedule",
+        ): {"maintenanceWindow.durationHours": 4},
+        ("subnets/nodes", "train-network-subnet"): {"defaultOutboundAccess": True},
+        ("virtualNetworks/train", "train-network-vnet"): {"tags.hand": "x"},
+    },
+}
+"""Edits by the end of an id in the cloud and the logical name: each path is one of a difference."""
+_OBJECTS: Final[Mapping[str, Edit]] = {
+    f"{_QUEUES}-clusterqueue-vision.cpu": {"spec.stopPolicy": "Hold", "spec.fairSharing.weight": "9"},
+    f"{_QUEUES}-cohort-train": {"spec.resourceGroups[0].flavors[0].resources[0].nominalQuota": "7"},
+    f"{_QUEUES}-localqueue-vision/cpu": None,
+    f"{_QUEUES}-resourceflavor-cpu": {"spec.nodeLabels.hand": "x"},
+    f"{_TEAM}-namespace-vision": {
+        'metadata.labels["pod-security.kubernetes.io/enforce"]': "privileged",
+        "metadata.labels.hand": "x",
+    },
+    f"{_TEAM}-role-member": {"rules[10]": {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}},
+    f"{_TEAM}-configmap-ebbtide-profile": {'data["profile.json"]': "{}"},
+    f"{_TEAM}-resourcequota-objects": {"spec.hard.pods": "9k"},
+    f"{_TEAM}-networkpolicy-own-namespace": None,
+    f"{_TEAM}-limitrange-one-node": None,
+    "train-addons-controllers": {"description": "theirs"},
+    "train-addons-validatingadmissionpolicy-members": {"spec.failurePolicy": "Ignore"},
+    "train-addons-validatingadmissionpolicybinding-members": {"spec.validationActions[0]": "Warn"},
+    "train-addons-validatingadmissionpolicybinding-profile": None,
+    f"{_TEAM}-resourcequota-nothing-left-behind": None,
+    f"{_TEAM}-rolebinding-members": {"subjects[1]": {"kind": "User", "name": "eve"}},
+    f"{_TEAM}-serviceaccount-worker": {"automountServiceAccountToken": True},
+    f"{_QUEUES}-workloadpriorityclass-ebbtide-low": {"description": "theirs"},
+    f"{_QUEUES}-workloadpriorityclass-ebbtide-normal": None,
+    f"{_QUEUES}-validatingadmissionpolicy-ebbtide-queue-required": {"spec.failurePolicy": "Ignore"},
+    f"{_QUEUES}-validatingadmissionpolicybinding-ebbtide-queue-required": None,
+}
+"""Edits of Kubernetes objects by logical name."""
 _LEAST: Final = 40
 """Edits on each cloud, with a pool and a grant that are created."""
-
-
-def _quota(groups: Any) -> Any:
-    edited = copy.deepcopy(groups)
-    edited[0]["flavors"][0]["resources"][0]["nominalQuota"] = "7"
-    return edited
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,19 +235,20 @@ def _resized(store: Store, pool: Resource, count: int, day: int) -> None:
         put(store, Machine(cluster, name, new, "us-central1-a", "gke", 0.1, 0, "running", 0))
 
 
-_CONTROLLERS: Final[Mapping[str, tuple[str, Callable[[int], Mapping[str, Any]]]]] = {
+_CONTROLLERS: Final[Mapping[str, tuple[str, Callable[[int], Edit]]]] = {
     f"{_QUEUES}-clusterqueue-vision.cpu": (
         "kueue",
         lambda day: {
-            "metadata": {"finalizers": ["kueue.x-k8s.io/resource-in-use"], "generation": day},
-            "status": {"pendingWorkloads": day},
+            "metadata.finalizers": ["kueue.x-k8s.io/resource-in-use"],
+            "metadata.generation": day,
+            "status.pendingWorkloads": day,
         },
     ),
-    f"{_QUEUES}-localqueue-vision/cpu": ("manager", lambda day: {"status": {"pendingWorkloads": day}}),
-    f"{_TEAM}-namespace-vision": ("kube-controller-manager", lambda _: {"status": {"phase": "Active"}}),
+    f"{_QUEUES}-localqueue-vision/cpu": ("manager", lambda day: {"status.pendingWorkloads": day}),
+    f"{_TEAM}-namespace-vision": ("kube-controller-manager", lambda _: {"status.phase": "Active"}),
     f"{_TEAM}-resourcequota-objects": (
         "kube-controller-manager",
-        lambda day: {"status": {"used": {"pods": str(day)}}, "metadata": {"annotations": {"seen": str(day)}}},
+        lambda day: {"status.used.pods": str(day), "metadata.annotations.seen": str(day)},
     ),
 }
 """Field managers of controllers and what they write, by day."""
@@ -460,11 +267,9 @@ def test_a_month_of_the_clouds_changes_and_edits_by_hand(
             if day % 10 == 0:
                 assert deployed.makers().keys() == {"autoscaler", "cloud", "controller"}
 
-        edits = (*_EDITS[cloud], *_OBJECTS)
-        assert len(edits) + 2 >= _LEAST
-        for edited in _EDITS[cloud]:
-            edit_resource(deployed.store, edited.resource, edited.edit)
-        deployed.objects.edits = {edited.name: ("kubectl-edit", edited.edit) for edited in _OBJECTS}
+        for (resource, _), edit in _EDITS[cloud].items():
+            edit_resource(deployed.store, resource, _of_pool(edit))
+        deployed.objects.edits = {name: ("kubectl-edit", edit) for name, edit in _OBJECTS.items()}
         _add_pool(deployed.store)
         _add_grant(deployed.store)
         found = deployed.inspect()
@@ -476,18 +281,22 @@ def test_a_month_of_the_clouds_changes_and_edits_by_hand(
         assert [text.partition(":")[0] for text in found.unread] == [
             "The cluster is unreachable, and queues and rights that no state has are unknown"
         ]
-        people = {(item.name, field.path) for item in found.of_person for field in item.of_person}
-        assert people == {(edited.name, path) for edited in edits for path in edited.paths}
-        deleted = {item.name for item in found.resources if item.deleted}
-        assert deleted == {edited.name for edited in edits if edited.edit == GONE}
-        actions = {item.name: item.action for item in found.of_person}
-        assert actions == {
-            name: max(
-                (edited.action or "update" for edited in edits if edited.name == name), key=_ORDER.index
-            )
-            for name in actions
+        edits = [*((name, edit) for (_, name), edit in _EDITS[cloud].items()), *_OBJECTS.items()]
+        gone = {name for name, edit in edits if edit is None}
+        changes = {(name, path) for name, edit in edits if edit for path in edit}
+        assert len(gone) + len(changes) + 2 >= _LEAST
+        assert {(item.name, field.path) for item in found.of_person for field in item.of_person} == changes
+        assert {item.name for item in found.resources if item.deleted} == gone
+        assert {item.name: item.action for item in found.of_person} == {
+            **{name: "update" for name, _ in changes},
+            **dict.fromkeys(gone, "create"),
         }
         _check_warnings(cloud, deployed.overwritten())
+
+
+def _of_pool(edit: Edit) -> Edit:
+    """Return an edit of a pool that the cluster lists, as one of the pool itself."""
+    return edit and {path.removeprefix("agentPoolProfiles[0]."): value for path, value in edit.items()}
 
 
 def _add_pool(store: Store) -> None:
@@ -518,6 +327,3 @@ def _check_warnings(cloud: str, warnings: list[str]) -> None:
     (t4,) = [text for text in warnings if text.startswith("Pool t4 was ")]
     assert ("changed by hand" if cloud == "gke" else "deleted by hand, and the update of it fails") in t4
     assert len(warnings) == 2
-
-
-_ORDER: Final = ("update", "create", "replace")
