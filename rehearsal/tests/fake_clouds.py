@@ -8,10 +8,11 @@ from typing import Any, Protocol, cast
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import revealed
 from ebbtide.declaration.catalog.clouds import region_of
+from ebbtide.operations.adopting.found import Found
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud import existing
-from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
-from ebbtide_rehearsal.cloud.ids import PACKAGES
+from ebbtide_rehearsal.cloud.fake_provider import LOCKS, FakeProvider
+from ebbtide_rehearsal.cloud.ids import AKS_CLUSTER, AZURE, GCP, GKE_CLUSTER, GROUP, OBJECT, PACKAGES
 from ebbtide_rehearsal.cloud.provider import (
     Call,
     Clusters,
@@ -21,6 +22,7 @@ from ebbtide_rehearsal.cloud.provider import (
     Provider,
     RefusedError,
 )
+from ebbtide_rehearsal.cloud.store import Resource as Stored
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from tests.declarations import Declaration
@@ -50,6 +52,51 @@ def existing_cloud(store: Store, written: Declaration, planes: Clusters | None =
     planes = planes or FakeControlPlanes()
     existing.make(written, store, planes)
     return FakeProvider(PACKAGES[CloudKind(written["cloud"]["kind"])], store, planes)
+
+
+def make_found(found: Found, written: Declaration, store: Store, planes: Clusters) -> None:
+    """Create a cluster that documents describe, and the other existing resources of its declaration."""
+    if "existing" in written["cloud"]:
+        existing.introduce(written, store)
+    else:
+        existing.make(written, store, planes)
+    seed_found(found, store, planes)
+
+
+def seed_found(found: Found, store: Store, planes: Clusters) -> None:
+    """Create a cluster that documents describe, with its pools and schedules."""
+    inputs, within = found.clusters[0].inputs, dict[str, Any]()
+    provider = FakeProvider(PACKAGES[CloudKind(found.cloud)], store, planes)
+    # The documents have all pools; none is GKE's own.
+    own: dict[str, Any] = {"removeDefaultNodePool": True}
+    if found.cloud is CloudKind.AKS:
+        settings = {"subscriptionId": found.account, "location": inputs["location"]}
+        provider = provider.configured(settings)
+        within = {"resourceGroupName": inputs["resourceGroupName"]}
+        provider.seed(GROUP, within)
+        inline = (pool for pool in found.pools if pool.inline)
+        own = {"agentPoolProfiles": [{"name": pool.name, **_without_ids(pool.inputs)} for pool in inline]}
+    for item in found.resources:
+        if not item.inline:
+            added = own if item.type in (GKE_CLUSTER, AKS_CLUSTER) else {}
+            provider.seed(item.type, {**within, **item.inputs, **added})
+
+
+def _without_ids(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    ids = ("agentPoolName", "resourceName", "resourceGroupName")
+    return {key: value for key, value in inputs.items() if key not in ids}
+
+
+def put_object(store: Store, bucket: str, name: str, size: int = 0) -> None:
+    """Put an object of `size` bytes into a bucket, as a pipeline does."""
+    state = {"bucket": bucket, "name": name, "size": str(size)}
+    store.put(Stored(GCP, f"b/{bucket}/o/{name}", OBJECT, state=state))
+
+
+def lock(store: Store, scope: str) -> None:
+    """Put a lock with the level `CanNotDelete` on a scope of Azure, as an administrator would."""
+    identity = f"{scope}/providers/{LOCKS}/do-not-delete"
+    store.put(Stored(AZURE, identity, LOCKS, state={"level": "CanNotDelete", "scope": scope}))
 
 
 def settings_of(written: Declaration) -> dict[str, Any]:

@@ -18,9 +18,7 @@ from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.faults import DeclarationError
-from ebbtide.operations.adopting.found import Found
 from ebbtide.placement.kueue_settings import Installation, frameworks, uncounted
-from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.kueue_api import CONFIGURATION
 from ebbtide_rehearsal.cloud import ids
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
@@ -45,7 +43,6 @@ RELEASE: Final = "batch"
 NAMESPACE: Final = "queues"
 """Name and namespace of an existing Kueue: not those that Ebbtide's has."""
 _NAME: Final = "rehearsal"  # name of resources that the declaration does not name
-_NAMES: Final = ("agentPoolName", "resourceName", "resourceGroupName")
 _SUBNETS_OF_POOLS: Final = "172.20.{}.0/24"
 """Ranges of existing subnets, which a declaration does not have."""
 _TIMEOUT_SECONDS: Final = 600
@@ -177,29 +174,6 @@ def seed_subnet(store: Store, clusters: Clusters, subnet: str, *, location: str,
     seed = _in_group(store, clusters, subnet.split("/")[2], group, location)
     seed(VNET, {**network, "addressSpace": {"addressPrefixes": [prefix]}})
     seed(SUBNET, {**network, "subnetName": ids.last(subnet), "addressPrefix": prefix})
-
-
-def seed_found(store: Store, clusters: Clusters, found: Found) -> None:
-    """Create a cluster that a document describes, with its pools and schedules."""
-    (cluster,) = found.clusters
-    if found.cloud is CloudKind.GKE:
-        provider = FakeProvider(GCP, store, clusters)
-        for item in found.resources:
-            # The document has all pools; none is GKE's own.
-            own = {"removeDefaultNodePool": True} if item.type == GKE_CLUSTER else {}
-            provider.seed(item.type, {**item.inputs, **own})
-        return
-    group, location = str(cluster.inputs["resourceGroupName"]), str(cluster.inputs["location"])
-    seed = _in_group(store, clusters, found.account, group, location)
-    system = [
-        {"name": pool.name, **{key: value for key, value in pool.inputs.items() if key not in _NAMES}}
-        for pool in found.pools
-        if pool.inline
-    ]
-    for item in found.resources:
-        own = {"agentPoolProfiles": system} if item.type == AKS_CLUSTER else {}
-        if not item.inline:
-            seed(item.type, {**item.inputs, **own})
 
 
 def _in_group(
@@ -407,23 +381,6 @@ def make(
     if kueue is not None and kueue.existing and tools:
         seed_kueue(declaration, tools, store, cluster)
     seed_namespaces(declaration, store, cluster)
-
-
-def make_found(found: Found, written: Mapping[str, Any], store: Store, clusters: Clusters) -> None:
-    """Create a cluster that documents describe, and the other existing resources of its declaration.
-
-    Args:
-        found: the cluster with its pools.
-
-    Raises:
-        RefusedError: the cloud rejects such a resource.
-        DeclarationError: the declaration is invalid.
-    """
-    if "existing" in written["cloud"]:
-        introduce(written, store)
-    else:
-        make(written, store, clusters)
-    seed_found(store, clusters, found)
 
 
 def introduce(written: Mapping[str, Any], store: Store) -> None:

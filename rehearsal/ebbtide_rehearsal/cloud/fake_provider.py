@@ -71,13 +71,7 @@ from ebbtide_rehearsal.cloud.provider import (
 from ebbtide_rehearsal.cloud.references import TAKEN, Reference, is_of, referred, referring
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
-_LOCKS: Final = "Microsoft.Authorization/locks"
-
-
-def lock(store: Store, scope: str) -> None:
-    """Put a lock with the level `CanNotDelete` on a scope of Azure, as an administrator would."""
-    identity = f"{scope}/providers/{_LOCKS}/do-not-delete"
-    store.put(Resource(AZURE, identity, _LOCKS, state={"level": "CanNotDelete", "scope": scope}))
+LOCKS: Final = "Microsoft.Authorization/locks"
 
 
 def locks(store: Store, identity: str) -> list[str]:
@@ -85,14 +79,8 @@ def locks(store: Store, identity: str) -> list[str]:
 
     Source: learn.microsoft.com, azure-resource-manager/management/lock-resources (2026).
     """
-    scopes = [str(item.state["scope"]) for item in store.resources(AZURE, _LOCKS)]
+    scopes = [str(item.state["scope"]) for item in store.resources(AZURE, LOCKS)]
     return [scope for scope in scopes if ids.within(identity, scope) or ids.within(scope, identity)]
-
-
-def put_object(store: Store, bucket: str, name: str, size: int = 0) -> None:
-    """Put an object of `size` bytes into a bucket, as a pipeline does, so that the bucket is not empty."""
-    state = {"bucket": bucket, "name": name, "size": str(size)}
-    store.put(Resource(GCP, f"b/{bucket}/o/{name}", OBJECT, state=state))
 
 
 def objects(store: Store, bucket: str) -> list[Resource]:

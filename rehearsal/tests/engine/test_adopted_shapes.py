@@ -11,9 +11,9 @@ import yaml
 
 from ebbtide.operations.adopting import sources
 from ebbtide.operations.adopting.resources import ALLOWED
-from ebbtide_rehearsal.cloud import existing
 from rehearsal.tests.engine.sites import Site, site_on
 from rehearsal.tests.engine.terminal import Terminal
+from rehearsal.tests.fake_clouds import make_found
 from rehearsal.tests.unit.test_adopted_shapes import CASES, MACHINES, SHAPES
 from tests.repository import ROOT
 from tests.unit.adopting.gke_shapes import Document
@@ -67,7 +67,7 @@ def _adopted(site: Site, documents: list[Document], *options: str, new: bool = F
     else:
         _done(site, "adopt", *words)
     found = sources.one_cluster(sources.read_files(files), None)
-    existing.make_found(found, site.declared(), site.store, site.planes)
+    make_found(found, site.declared(), site.store, site.planes)
     return site
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.interfaces import Account, CredentialsError
-from ebbtide_rehearsal.cloud.fake_provider import put_object
 from ebbtide_rehearsal.cloud.ids import BUCKET
 from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault, Resource
 from rehearsal.tests.engine.cloud_commands import Commands, commands
 from rehearsal.tests.engine.projects import project_in
+from rehearsal.tests.fake_clouds import put_object
 from rehearsal.tests.unit.rest_clouds import PROJECT, SUBSCRIPTION, rest_clouds
 from rehearsal.tests.unit.test_rest_inventory import put_disk, put_others
 

@@ -15,8 +15,6 @@ from ebbtide.clients.clouds import azure_inventory, google_inventory
 from ebbtide.operations.ending.destroy import DestroyOutcome, Options, destroy
 from ebbtide.operations.engine.stack import Stack as Opened
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
-from ebbtide_rehearsal.cloud.rest import azure
-from ebbtide_rehearsal.cloud.rest.google import planted
 from ebbtide_rehearsal.cloud.rest.google_clusters import uid_of
 from ebbtide_rehearsal.cloud.store import Resource
 from rehearsal.tests.control_planes import FakeControlPlanes
@@ -110,7 +108,7 @@ def test_a_firewall_rule_keeps_the_network_in_use(made: Made, *, is_deleted: boo
     (network,) = made.clouds.store.resources("gcp", "gcp:compute/network:Network")
     rule = f"gke-{cluster.id.rpartition('/')[2]}-{uid_of(cluster.id)[:8]}-vms"
     link = f"https://www.googleapis.com/compute/v1/{network.id}"
-    made.clouds.store.put(planted("firewalls", GLOBAL, rule, network=link))
+    made.clouds.google("firewalls", GLOBAL, rule, network=link)
     outcome, out = made.destroy(ask_orphans=_agree if is_deleted else _decline)
     assert outcome is not None
     assert outcome.done == is_deleted, out
@@ -138,10 +136,10 @@ def test_nothing_of_an_aks_cluster_is_left(made: Made) -> None:
     _, _, subscription, _, group, *_ = cluster.id.split("/")
     tags = {"aks-managed-cluster-name": cluster.id.rpartition("/")[2], "aks-managed-cluster-rg": group}
     disks = f"/subscriptions/{subscription}/resourceGroups/disks"
-    made.clouds.store.put(azure.planted(disks))
+    made.clouds.azure(disks)
     disk = f"{disks}/providers/Microsoft.Compute/disks/pvc"
-    made.clouds.store.put(azure.planted(f"{disk}-1", tags=tags))
-    made.clouds.store.put(azure.planted(f"{disk}-2", tags={**tags, "aks-managed-cluster-rg": "other"}))
+    made.clouds.azure(f"{disk}-1", tags=tags)
+    made.clouds.azure(f"{disk}-2", tags={**tags, "aks-managed-cluster-rg": "other"})
     outcome, out = made.destroy(ask_orphans=_agree)
     assert outcome == DestroyOutcome(done=True), out
     assert "deleted: disk pvc-1 in eastus" in out

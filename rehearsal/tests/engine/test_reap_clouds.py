@@ -11,7 +11,6 @@ from ebbtide.clients.clouds.interfaces import Account, CredentialsError
 from ebbtide.declaration.model import expiry
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.ids import NODE_POOL
-from ebbtide_rehearsal.cloud.rest import azure
 from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault, Resource
 from rehearsal.tests.engine.cloud_commands import Commands, commands
 from rehearsal.tests.engine.projects import project_in
@@ -112,9 +111,9 @@ def test_the_states_of_other_projects_count(run: Commands, tmp_path: Path) -> No
 
 def test_a_subscription_is_named(run: Commands) -> None:
     """A resource group is deleted with what is in it, unless it holds data."""
-    run.clouds.store.put(azure.planted(f"{GROUP}/old", tags=_EXPIRED))
+    run.clouds.azure(f"{GROUP}/old", tags=_EXPIRED)
     put_azure(run.clouds, "old", "Microsoft.ContainerService/managedClusters/old", tags=_EXPIRED)
-    run.clouds.store.put(azure.planted(f"{GROUP}/data", tags=_EXPIRED))
+    run.clouds.azure(f"{GROUP}/data", tags=_EXPIRED)
     kept = put_azure(run.clouds, "data", "Microsoft.Storage/storageAccounts/kept", tags=_EXPIRED)
     status, out, _ = run.run("reap", "--yes", "--azure-subscription", SUBSCRIPTION)
     assert (status, "Resources with data are kept without --delete-data." in out) == (1, True)

@@ -12,8 +12,10 @@ from ebbtide.clients.clouds.azure import AzurePrices
 from ebbtide.clients.clouds.google import GooglePrices, google_session
 from ebbtide.clients.clouds.interfaces import PriceSource
 from ebbtide.values.cloud_kind import CloudKind
+from ebbtide_rehearsal.cloud.ids import AZURE, GCP, azure_type
 from ebbtide_rehearsal.cloud.rest.access import Served, rest_access
-from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.cloud.rest.google import kind_of
+from ebbtide_rehearsal.cloud.store import Resource, Store
 
 PROJECT: Final = "acme-ml"
 _PROJECTS: Final = {PROJECT, "ml-pipeline-project"}
@@ -33,6 +35,22 @@ class RestClouds:
 
     store: Store
     origin: str
+
+    def google(self, collection: str, scope: str, name: str, **state: Any) -> str:
+        """Put a resource of Compute Engine that no program declares, as its API returns it; return its id."""
+        identity = f"{scope}/{collection}/{name}"
+        noun, _, location = scope.split("/", 2)[2].partition("/")
+        where = {noun.removesuffix("s"): f"https://www.googleapis.com/compute/v1/{scope}"} if location else {}
+        link, kind = f"https://www.googleapis.com/compute/v1/{identity}", kind_of(collection)
+        document = {"kind": kind, "name": name, "selfLink": link, **where, **state}
+        self.store.put(Resource(GCP, identity, kind, state=document))
+        return identity
+
+    def azure(self, identity: str, **state: Any) -> str:
+        """Put a resource of Azure that no program declares; return its id."""
+        document = {"location": "eastus", **state}
+        self.store.put(Resource(AZURE, identity, azure_type(identity), state=document))
+        return identity
 
     def prices(self, cloud: CloudKind) -> PriceSource:
         """Return a price list, as `price_source` does; no variable of Azure names the address of its own."""

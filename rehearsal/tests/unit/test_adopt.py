@@ -11,10 +11,9 @@ from ebbtide.analysis.recording.values import Plain, leaves
 from ebbtide.cli.entry_point import app
 from ebbtide.clients.clouds.connect import gke_clusters
 from ebbtide.operations.adopting import google
-from ebbtide_rehearsal.cloud.existing import seed_found
 from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault
 from rehearsal.tests.control_planes import FakeControlPlanes
-from rehearsal.tests.fake_clouds import existing_cloud, refusals_of, settings_of
+from rehearsal.tests.fake_clouds import existing_cloud, refusals_of, seed_found, settings_of
 from rehearsal.tests.unit.rest_clouds import SUBSCRIPTION, RestClouds, rest_clouds
 from tests.declarations import AKS, Declaration
 from tests.synth import synth
@@ -88,7 +87,7 @@ def _seeded(clouds: RestClouds) -> dict[str, dict[str, dict[str, Plain]]]:
     which the API omits."""
     found = [item for shape in SHAPES if (item := google.read(shape(), shape.__name__))]
     for item in found:
-        seed_found(clouds.store, FakeControlPlanes(), item)
+        seed_found(item, clouds.store, FakeControlPlanes())
     return {item.clusters[0].name: _inputs(item) for item in found}
 
 

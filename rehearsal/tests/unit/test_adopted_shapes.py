@@ -17,12 +17,12 @@ from ebbtide.operations.adopting import google
 from ebbtide.operations.adopting.found import Adoption, Found
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import path_keys
-from ebbtide_rehearsal.cloud import existing
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.ids import PACKAGES
 from ebbtide_rehearsal.cloud.provider import Call, Provider, Read
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
+from rehearsal.tests.fake_clouds import make_found
 from tests.synth import synth
 from tests.unit.adopting import aks_shapes, gke_shapes, test_aks, test_gke
 from tests.unit.adopting.gke_shapes import Document
@@ -94,7 +94,7 @@ def test_a_public_shape(tmp_path: Path, case: str) -> None:
     shape, _, level = case.rpartition(" ")
     adoption, found = _adopted(shape, level)
     store, planes = Store(tmp_path / "cloud.sqlite"), FakeControlPlanes()
-    existing.make_found(found, adoption.declaration, store, planes)
+    make_found(found, adoption.declaration, store, planes)
     provider = FakeProvider(PACKAGES[CloudKind(shape[:3])], store, planes, {"subscriptionId": found.account})
     ids = {(item["type"], item["name"]): item["id"] for item in adoption.resources}
     first = {(item.type, item.name): item for item in adoption.recording}

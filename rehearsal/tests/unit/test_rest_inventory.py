@@ -11,13 +11,11 @@ import pytest
 from ebbtide.clients.clouds import azure_inventory, connect, google_inventory
 from ebbtide.clients.clouds.interfaces import Account, CloudApiError, ClusterIdentity, Contents, StoredData
 from ebbtide.values.cloud_kind import CloudKind
-from ebbtide_rehearsal.cloud.fake_provider import lock, put_object
 from ebbtide_rehearsal.cloud.ids import BUCKET, GKE_CLUSTER, NODE_POOL
 from ebbtide_rehearsal.cloud.provider import BEHIND, CLUSTER
-from ebbtide_rehearsal.cloud.rest import azure as azure_resources
-from ebbtide_rehearsal.cloud.rest.google import planted
 from ebbtide_rehearsal.cloud.rest.google_clusters import uid_of
 from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault, Resource
+from rehearsal.tests.fake_clouds import lock, put_object
 from rehearsal.tests.unit.rest_clouds import PROJECT, SUBSCRIPTION, RestClouds, rest_clouds
 
 ML = ClusterIdentity(account=Account(CloudKind.GKE, PROJECT), location="us-central1-a", name="ml")
@@ -58,25 +56,21 @@ def put_disk(
     """Put the disk of a cluster's volume, as GKE labels it; return its id."""
     labels = {"goog-gke-volume": "", "goog-k8s-cluster-name": cluster, "goog-k8s-cluster-location": place}
     labels |= state.pop("labels", {})
-    disk = planted(
-        "disks", zone, name, sizeGb="10", type=f"{zone}/diskTypes/pd-balanced", labels=labels, **state
-    )
-    clouds.store.put(disk)
-    return disk.id
+    kind = f"{zone}/diskTypes/pd-balanced"
+    return clouds.google("disks", zone, name, sizeGb="10", type=kind, labels=labels, **state)
 
 
 def put_balancer(clouds: RestClouds, name: str, digits: str, cluster: str) -> set[str]:
     """Put the load balancer of a Service, as the service controller of GKE names it; return its ids."""
-    pool = planted("targetPools", REGION, name)
-    rule = planted(
-        "forwardingRules", REGION, name, target=f"https://compute.googleapis.com/compute/v1/{pool.id}"
-    )
     tags = [f"gke-{cluster}-{digits}-node"]
-    firewall = planted("firewalls", GLOBAL, f"k8s-fw-{name}", targetTags=tags)
-    own = planted("firewalls", GLOBAL, f"gke-{cluster}-{digits}-inkubelet", targetTags=tags)
-    for resource in (pool, rule, firewall, own):
-        clouds.store.put(resource)
-    return {pool.id, rule.id, firewall.id, own.id}
+    pool = clouds.google("targetPools", REGION, name)
+    target = f"https://compute.googleapis.com/compute/v1/{pool}"
+    return {
+        pool,
+        clouds.google("forwardingRules", REGION, name, target=target),
+        clouds.google("firewalls", GLOBAL, f"k8s-fw-{name}", targetTags=tags),
+        clouds.google("firewalls", GLOBAL, f"gke-{cluster}-{digits}-inkubelet", targetTags=tags),
+    }
 
 
 def put_others(clouds: RestClouds) -> None:
@@ -85,14 +79,14 @@ def put_others(clouds: RestClouds) -> None:
     put_disk(clouds, "elsewhere", "ml", place="europe-west4")
     put_disk(clouds, "without-location", "ml", labels={"goog-k8s-cluster-location": ""})
     put_disk(clouds, "of-another-project", "ml", zone="projects/other/zones/us-central1-a")
-    clouds.store.put(planted("disks", ZONE, "pvc-of-nobody", sizeGb="1", description="no JSON"))
+    clouds.google("disks", ZONE, "pvc-of-nobody", sizeGb="1", description="no JSON")
     for name, location in (("ml-2", "us-central1-a"), ("ml", "europe-west4")):
         identity = f"projects/{PROJECT}/locations/{location}/clusters/{name}"
         put_balancer(clouds, f"b{uid_of(identity)[:31]}", uid_of(identity)[:8], name)
-    clouds.store.put(planted("firewalls", GLOBAL, "allow-all"))
+    clouds.google("firewalls", GLOBAL, "allow-all")
     other = '{"cluster-uid":"another","namespace":"default"}'
-    clouds.store.put(planted("networkEndpointGroups", ZONE, "k8s1-other", description=other))
-    clouds.store.put(planted("addresses", REGION, "reserved-by-hand"))
+    clouds.google("networkEndpointGroups", ZONE, "k8s1-other", description=other)
+    clouds.google("addresses", REGION, "reserved-by-hand")
 
 
 def test_gke_resources_of_a_cluster_alone(clouds: RestClouds) -> None:
@@ -104,23 +98,19 @@ def test_gke_resources_of_a_cluster_alone(clouds: RestClouds) -> None:
     cluster = put_cluster(clouds, "ml")
     ids = {cluster, *put_balancer(clouds, _BALANCER, uid_of(cluster)[:8], "ml")}
     ids |= {put_disk(clouds, f"pvc-{number}", "ml") for number in range(3)}
-    handle = planted("disks", ZONE, "unlabelled", sizeGb="5")
-    group = planted("networkEndpointGroups", ZONE, "k8s1-ml", description=f'{{"cluster-uid":"{_UID}"}}')
-    check = planted("healthChecks", GLOBAL, "k8s2-shared-hc")
-    snapshot = planted(
-        "snapshots",
-        GLOBAL,
-        "snapshot-1",
-        labels={"goog-k8s-cluster-name": "ml", "goog-k8s-cluster-location": "us-central1-a"},
-    )
-    for resource in (handle, group, check, snapshot):
-        clouds.store.put(resource)
-        ids.add(resource.id)
+    labels = {"goog-k8s-cluster-name": "ml", "goog-k8s-cluster-location": "us-central1-a"}
+    handle = clouds.google("disks", ZONE, "unlabelled", sizeGb="5")
+    ids |= {
+        handle,
+        clouds.google("networkEndpointGroups", ZONE, "k8s1-ml", description=f'{{"cluster-uid":"{_UID}"}}'),
+        clouds.google("healthChecks", GLOBAL, "k8s2-shared-hc"),
+        clouds.google("snapshots", GLOBAL, "snapshot-1", labels=labels),
+    }
     identity = inventory.identify(
         replace(
             ML,
             namespace_uid=_UID,
-            handles=frozenset({handle.id}),
+            handles=frozenset({handle}),
             load_balancers=frozenset({"k8s2-shared-hc"}),
         )
     )
@@ -206,10 +196,8 @@ AKS = ClusterIdentity(
 def put_azure(clouds: RestClouds, group: str, path: str, **state: Any) -> str:
     """Put a resource of Azure into a resource group, which exists then; return its id."""
     if not any(item.id == f"{GROUP}/{group}" for item in clouds.store.resources("azure-native")):
-        clouds.store.put(azure_resources.planted(f"{GROUP}/{group}"))
-    resource = azure_resources.planted(f"{GROUP}/{group}/providers/{path}", **state)
-    clouds.store.put(resource)
-    return resource.id
+        clouds.azure(f"{GROUP}/{group}")
+    return clouds.azure(f"{GROUP}/{group}/providers/{path}", **state)
 
 
 def test_aks_resources_of_a_cluster_alone(clouds: RestClouds) -> None:
@@ -223,11 +211,11 @@ def test_aks_resources_of_a_cluster_alone(clouds: RestClouds) -> None:
     put_azure(clouds, "shared", "Microsoft.Compute/disks/pvc-1")
     before = {resource.id for resource in clouds.store.resources("azure-native")}
     nodes = f"{GROUP}/mc_ML_ml_eastus"
-    clouds.store.put(azure_resources.planted(nodes, managedBy=AKS.id))
+    clouds.azure(nodes, managedBy=AKS.id)
     paths = ("Microsoft.Network/publicIPAddresses/kubernetes-a2", "Microsoft.Network/networkInterfaces/nic")
     ids = {nodes, *(put_azure(clouds, "mc_ML_ml_eastus", path, tags=cloud_tag) for path in paths)}
     tags = {"aks-managed-cluster-name": "ml", "AKS-managed-cluster-rg": "ML"}
-    clouds.store.put(azure_resources.planted(f"{GROUP}/disks"))
+    clouds.azure(f"{GROUP}/disks")
     ids.add(put_azure(clouds, "disks", "Microsoft.Compute/disks/pvc-1"))
     ids.add(put_azure(clouds, "disks", "Microsoft.Compute/snapshots/s", tags=tags))
     inventory = connect.inventory(AKS.account)
@@ -245,11 +233,11 @@ def test_aks_resources_of_a_cluster_alone(clouds: RestClouds) -> None:
 def test_the_node_resource_group_of_another_cluster_is_its_own(clouds: RestClouds) -> None:
     """A group of the name that another cluster manages is not listed, nor what it contains."""
     nodes = f"{GROUP}/{AKS.node_resource_group}"
-    clouds.store.put(azure_resources.planted(nodes, managedBy=AKS.id.replace("/ml/", "/other/")))
+    clouds.azure(nodes, managedBy=AKS.id.replace("/ml/", "/other/"))
     put_azure(clouds, AKS.node_resource_group, "Microsoft.Compute/disks/pvc-1")
     inventory = connect.inventory(AKS.account)
     assert list(inventory.of_cluster(inventory.identify(AKS))) == []
-    clouds.store.put(azure_resources.planted(nodes, managedBy=AKS.id))
+    clouds.azure(nodes, managedBy=AKS.id)
     assert len(inventory.of_cluster(inventory.identify(AKS))) == 2
 
 
@@ -299,17 +287,17 @@ def test_expiring_resources_of_a_subscription(clouds: RestClouds) -> None:
     """A group stands for what is in it, a node resource group for its cluster, and the machines of a pool
     that was added to another stack's cluster for the pool."""
     tags = {"ebbtide-expires": PAST}
-    clouds.store.put(azure_resources.planted(f"{GROUP}/old", tags=tags))
+    clouds.azure(f"{GROUP}/old", tags=tags)
     cluster = put_azure(clouds, "old", "Microsoft.ContainerService/managedClusters/old", tags=tags)
-    clouds.store.put(azure_resources.planted(f"{GROUP}/MC_old", tags=tags, managedBy=cluster))
+    clouds.azure(f"{GROUP}/MC_old", tags=tags, managedBy=cluster)
     put_azure(clouds, "MC_old", "Microsoft.Compute/disks/node", tags=tags)
     shared = put_azure(clouds, "shared", "Microsoft.ContainerService/managedClusters/shared")
-    clouds.store.put(azure_resources.planted(f"{GROUP}/MC_shared", managedBy=shared))
+    clouds.azure(f"{GROUP}/MC_shared", managedBy=shared)
     pool_tags = {**tags, "aks-managed-poolName": "spot"}
     put_azure(
         clouds, "MC_shared", "Microsoft.Compute/virtualMachineScaleSets/aks-spot-1-vmss", tags=pool_tags
     )
-    clouds.store.put(azure_resources.planted(f"{shared}/agentPools/spot"))
+    clouds.azure(f"{shared}/agentPools/spot")
     address = put_azure(clouds, "shared", "Microsoft.Network/publicIPAddresses/ours", tags=tags)
     inventory = connect.inventory(AKS.account)
     listed = inventory.expiring()
@@ -354,10 +342,10 @@ def test_contents(clouds: RestClouds, monkeypatch: pytest.MonkeyPatch, tmp_path:
     group = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/train/providers"
     storage = f"{group}/Microsoft.Storage/storageAccounts"
     blobs = {"BlobCapacity": 5000, "BlobCount": 7, "FileCapacity": 0}
-    clouds.store.put(azure_resources.planted(f"{storage}/data", metrics=blobs))
-    clouds.store.put(azure_resources.planted(f"{storage}/new"))
+    clouds.azure(f"{storage}/data", metrics=blobs)
+    clouds.azure(f"{storage}/new")
     registry_id = f"{group}/Microsoft.ContainerRegistry/registries/images"
-    clouds.store.put(azure_resources.planted(registry_id, size=600))
+    clouds.azure(registry_id, size=600)
 
     def contents(kind: str, id_: str) -> Contents | None:
         return azure.contents(StoredData(kind=kind, name="x", id=id_, account=subscription))

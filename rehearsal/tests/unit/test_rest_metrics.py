@@ -11,7 +11,6 @@ from ebbtide.operations.status import UNUSED_HOURS, gpu_status
 from ebbtide.operations.status_report import GpuStatus, UnusedGpus
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.rest.access import write_google_login
-from ebbtide_rehearsal.cloud.rest.azure import planted
 from ebbtide_rehearsal.cloud.rest.server import planted_sample
 from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault
 from rehearsal.tests.unit.rest_clouds import PROJECT, SUBSCRIPTION, RestClouds, rest_clouds
@@ -37,7 +36,7 @@ def _sources(cloud: CloudKind, *, gpus: bool = True, store: str = "") -> MetricS
 def clouds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[RestClouds]:
     """The fake clouds, with a workspace, and samples of two clusters."""
     with rest_clouds(tmp_path, monkeypatch) as serving:
-        serving.store.put(planted(_WORKSPACE))
+        serving.azure(_WORKSPACE)
         held = [("train", "vision", "train-0-abcde", gpu) for gpu in "01"]
         for number, (cluster, namespace, pod, gpu) in enumerate([*held, ("other", "nlp", "b-fghij", "0")]):
             labels = {"cluster": cluster, "namespace": namespace, "pod": pod, "Hostname": "n1", "gpu": gpu}

@@ -52,16 +52,6 @@ _RESULT: Final = "a9f1"
 _VERSIONS: Final = ("2027-01-01-preview", "2024-05-01", "2023-01-01")
 
 
-def planted(identity: str, *, location: str = "eastus", **state: Any) -> Resource:
-    """Return a resource that no program declares, such as a disk of a storage driver.
-
-    Args:
-        identity: resource id.
-        state: rest of its document, such as `tags`.
-    """
-    return Resource(AZURE, identity, ids.azure_type(identity), state={"location": location, **state})
-
-
 Paged: TypeAlias = Callable[[list[Mapping[str, Any]], Request], Mapping[str, Any]]
 
 

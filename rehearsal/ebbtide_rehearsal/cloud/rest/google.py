@@ -50,23 +50,8 @@ _OF_CLUSTER: Final = "/clusters/(?P<cluster>[^/]+)"
 _CONTAINER: Final = r"/v1/(?P<parent>projects/(?P<project>[^/]+)/locations/(?P<location>[^/]+))"
 
 
-def planted(collection: str, scope: str, name: str, **state: Any) -> Resource:
-    """Return a resource of Compute Engine as returned by its API.
-
-    Args:
-        collection: collection in the API, such as `disks`.
-        scope: project and location, such as `projects/acme-ml/zones/us-central1-a` or `…/global`.
-        state: rest of its document.
-    """
-    identity = f"{scope}/{collection}/{name}"
-    noun, _, location = scope.split("/", 2)[2].partition("/")
-    where = {noun.removesuffix("s"): f"https://www.googleapis.com/compute/v1/{scope}"} if location else {}
-    link = f"https://www.googleapis.com/compute/v1/{identity}"
-    document = {"kind": _kind(collection), "name": name, "selfLink": link, **where, **state}
-    return Resource(GCP, identity, _kind(collection), state=document)
-
-
-def _kind(collection: str) -> str:
+def kind_of(collection: str) -> str:
+    """Return the kind of the resources of a collection, such as `disks`."""
     singular = {
         "addresses": "address",
         "targetHttpProxies": "targetHttpProxy",
@@ -85,7 +70,7 @@ class GoogleResources:
 
     def _of(self, request: Request) -> list[Resource]:
         project = f"projects/{request.names['project']}/"
-        resources = self._store.resources(GCP, _kind(request.names["collection"]))
+        resources = self._store.resources(GCP, kind_of(request.names["collection"]))
         return [resource for resource in resources if resource.id.startswith(project)]
 
     @route("compute.aggregatedList", "GET", _COMPUTE + "/aggregated" + _COLLECTION)
@@ -99,13 +84,13 @@ class GoogleResources:
             listed = items.setdefault(scope, {})
             listed.pop("warning", None)
             listed.setdefault(collection, []).append(resource.state)
-        return {"kind": f"{_kind(collection)}AggregatedList", "items": items, **following}
+        return {"kind": f"{kind_of(collection)}AggregatedList", "items": items, **following}
 
     @route("compute.list", "GET", _COMPUTE + "/global" + _COLLECTION)
     def _global(self, request: Request) -> Mapping[str, Any]:
         resources = [resource for resource in self._of(request) if "/global/" in resource.id]
         page, following = _page(request, resources)
-        kind = f"{_kind(request.names['collection'])}List"
+        kind = f"{kind_of(request.names['collection'])}List"
         return {"kind": kind, "items": [resource.state for resource in page], **following}
 
     @route("compute.delete", "DELETE", _SELF_LINK + _COLLECTION + "/(?P<name>[^/]+)")
