@@ -28,6 +28,10 @@ _GKE = full("gke", pipelines={"artifacts": "bucket"})
 _AKS = full("aks", logs={}, metrics={})
 _KEY = "projects/acme-ml/locations/us-central1/keyRings/clusters/cryptoKeys/train"
 _KEYS = {data: f"https://ours.vault.azure.net/keys/{data}" for data in ("buckets", "registries")}
+_POLICIES: Declaration = {
+    "blobService": {"deleteRetentionPolicy": {"enabled": True, "days": 7}},
+    "managementPolicy": {"policy": {"rules": []}},
+}
 _H200 = {
     "name": "h200",
     "machine": "a3-ultragpu-8g",
@@ -45,7 +49,7 @@ EVERYTHING: dict[str, Declaration] = {
     ),
     "azure-native": changed(
         _AKS,
-        cloud=_AKS["cloud"] | {"keys": _KEYS | {"vault": VAULT}},
+        cloud=_AKS["cloud"] | {"keys": _KEYS | {"vault": VAULT}, "resources": _POLICIES},
         pools=[*_AKS["pools"], _RESERVED | {"capacity": {"kind": "reservation"}}],
     ),
 }
@@ -67,7 +71,7 @@ def test_all_of_it_comes_and_goes(tmp_path: Path, written: Declaration) -> None:
     """A resource is created with the id that the preview assumes, reads back as declared, has no difference
     afterwards, and can be deleted; nothing is left."""
     cloud = Cloud(tmp_path, written)
-    made: list[str] = []
+    made: list[tuple[str, str]] = []
     for resource, inputs in asked_for({"name": "it-test", **written, "lifetime": {"hours": 8}}):
         created = cloud.create(resource.type, inputs, resource.name)
         random = "__createBeforeDelete" in cloud.found(created.id).inputs
@@ -76,11 +80,11 @@ def test_all_of_it_comes_and_goes(tmp_path: Path, written: Declaration) -> None:
         if resource.type not in POOLS_OF:
             assert dict(cloud.read(created.id).state) == dict(created.state)
         assert cloud.diff(created.id, inputs) == DiffResult()
-        made.append(created.id)
+        made.append((resource.type, created.id))
     assert {pool["name"] for pool in written["pools"]} <= cloud.node_pools().keys()
-    for identity in reversed(made):
-        cloud.delete(identity)
-        cloud.provider.delete(Call(GROUP, "it", ""), identity, {})  # again, which is no error
+    for token, identity in reversed(made):
+        for _ in ("once", "again, which is no error"):
+            cloud.provider.delete(Call(token, "it", ""), identity, {})
     assert cloud.store.resources() == []
     assert cloud.clusters.running == {}
 

@@ -140,58 +140,14 @@ def test_a_change_that_failed_is_sent_again_after_a_refresh(tmp_path: Path) -> N
         assert _maximum(store, "system") == 6
 
 
-@pytest.mark.long
-def test_teams_and_logs_come_and_go(tmp_path: Path) -> None:
-    """Identities, credentials, grants, keys, buckets, shares, registries and log collection: made once, and
-    gone at the end."""
-    teams: list[dict[str, Any]] = [
-        {"name": "vision", "members": ["vision@acme.example"], "bucket": {}, "registry": {}},
-        {"name": "audio", "volume": {"kind": "azure-files"}},
-    ]
-    declaration = _ephemeral(addons={"logs": {}})
-    key, vault = "https://ours.vault.azure.net/keys/data", "providers/Microsoft.KeyVault/vaults/ours"
-    declaration["cloud"]["keys"] = {
-        "buckets": key,
-        "registries": key,
-        "vault": f"/subscriptions/00000000-0000-0000-0000-000000000002/resourceGroups/keys/{vault}",
-    }
-    declaration["cloud"]["resources"] = {
-        "blobService": {"deleteRetentionPolicy": {"enabled": True, "days": 7}},
-        "managementPolicy": {"policy": {"rules": []}},
-    }
-    with _stack(tmp_path, declaration) as (stack, store, _):
-        stack.up()
-        stack.declare({**declaration, "teams": teams})
-        made = stack.up().changed
-        # The subnet gets a service endpoint for the shares of Azure Files.
-        assert set(made) == {"create", "update"}
-        assert made["update"] == ["train-network-subnet"]
-        kinds = {resource.type.rpartition(":")[2] for resource in store.resources("azure-native")}
-        assert kinds >= {
-            "BlobContainer",
-            "BlobServiceProperties",
-            "DataCollectionRule",
-            "DataCollectionRuleAssociation",
-            "DiagnosticSetting",
-            "FederatedIdentityCredential",
-            "FileShare",
-            "ManagementPolicy",
-            "Registry",
-            "StorageAccount",
-            "Workspace",
-        }
-        assert stack.up().changed == {}
-        stack.destroy()
-        assert store.resources() == []
-
-
 _DEFINITION: Final = "train-addons-kueue-localqueues.kueue.x-k8s.io"
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("existing", [False, True])
 def test_the_managed_kueue(tmp_path: Path, existing: bool) -> None:  # noqa: FBT001
-    """The extension comes before what it installs is read, and before the queues; it goes after them."""
+    """The extension comes before what it installs is read, and before the queues; it goes after them. An
+    existing cluster remains when its added pool is deleted."""
     declaration = _ephemeral()
     if existing:
         declaration = changed(copy.deepcopy(AKS))
@@ -219,22 +175,11 @@ def test_the_managed_kueue(tmp_path: Path, existing: bool) -> None:  # noqa: FBT
         stack.declare(declaration)
         deleted = stack.up().changed["delete"]
         assert ("train-kueue" in deleted, store.resources("azure-native", extension.type)) == (True, [])
-
-
-@pytest.mark.long
-def test_pools_in_a_cluster_that_was_there_before(tmp_path: Path) -> None:
-    """Pools are added to an existing cluster, which remains when they are deleted."""
-    declaration = changed(copy.deepcopy(AKS))
-    declaration["cloud"] |= {"existing": {"name": "train"}, "resourceGroup": "train"}
-    declaration["pools"] = [pool(declaration, "cpu")]
-    with _stack(tmp_path, declaration) as (stack, store, planes):
-        _seed(store, planes)
-        assert stack.up().changed == {"create": ["train-cpu"]}
-        assert stack.up().changed == {}
-        assert stack.refresh().changed == {}
-        stack.destroy()
-        assert [node_pool.name for node_pool in pools(store, _CLUSTER)] == ["system"]
-        assert list(planes.running) == [_CLUSTER]
+        if existing:
+            assert stack.refresh().changed == {}
+            stack.destroy()
+            assert [node_pool.name for node_pool in pools(store, _CLUSTER)] == ["system"]
+            assert list(planes.running) == [_CLUSTER]
 
 
 def _seed(store: Store, planes: FakeControlPlanes) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ebbtide.analysis.charges import deployed
+from ebbtide.analysis.metrics import metric_sources
 from ebbtide.clients.clouds import azure, google
 from ebbtide.clients.clouds.connect import cluster_power
 from ebbtide.clients.clouds.interfaces import CloudApiError, ClusterPower
@@ -36,7 +38,7 @@ def _ephemeral(cloud: CloudKind) -> Declaration:
     base = copy.deepcopy(_BASES[cloud])
     system, work, *_ = base["pools"]
     fixed = {**work, "name": "fixed", "nodes": {"count": 2}}
-    return base | {"lifetime": {"hours": 8}, "pools": [system, work, fixed]}
+    return base | {"lifetime": {"hours": 8}, "pools": [system, work, fixed], "addons": {"metrics": {}}}
 
 
 def _power(stack: Stack) -> ClusterPower:
@@ -55,6 +57,15 @@ def _nodes_at_least(store: Store) -> int:
     return sum(pool.initial if not pool.autoscaled else pool.minimum for pool in all_pools(store))
 
 
+def _check_metrics(cloud: CloudKind, stack: Stack) -> None:
+    """Check that the state has the store of the metrics: the project, or the workspace's id."""
+    sources = metric_sources(deployed({"version": 3, "deployment": {"resources": stack.state()}}))
+    assert sources is not None
+    assert (sources.cluster, sources.gpus, sources.queues) == ("train", False, False)
+    kept = {CloudKind.GKE: GKE["cloud"]["project"], CloudKind.AKS: "/providers/Microsoft.Monitor/accounts/"}
+    assert kept[cloud] in sources.store
+
+
 @pytest.mark.parametrize("cloud", CloudKind)
 def test_machines_stop_and_start(cloud: CloudKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them stop, and come back as they were declared; to the engine nothing has changed, and a second
@@ -65,6 +76,7 @@ def test_machines_stop_and_start(cloud: CloudKind, tmp_path: Path, monkeypatch: 
     with running(tmp_path / "engine", store, provider, AnyObjects()) as stack:
         stack.declare(_ephemeral(cloud))
         stack.up()
+        _check_metrics(cloud, stack)
         before = _sizes(store)
         assert _nodes_at_least(store) > 0
         with rest_clouds(tmp_path, monkeypatch, store=store):

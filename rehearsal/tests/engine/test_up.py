@@ -143,17 +143,6 @@ def test_an_update_during_another(gke: Site) -> None:
     ]
 
 
-@pytest.mark.long
-def test_updates_at_once_follow_each_other(gke: Site) -> None:
-    """Each waits for the one before, which it names, and reads no file that another has half written."""
-    processes = [gke.start() for _ in range(3)]
-    outputs = [process.communicate(timeout=900)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0, 0], outputs
-    waits = [out for out in outputs if "Waiting for another update of the stack, by " in out]
-    assert len(waits) == 2, outputs
-    assert gke.pools() == {"system", "cpu"}
-
-
 def test_a_state_that_is_not_whole(gke: Site) -> None:
     """Attributes that a killed engine left empty are removed; a state that is no JSON is named, with its
     backup."""
