@@ -146,8 +146,8 @@ _DEFINITION: Final = "train-addons-kueue-localqueues.kueue.x-k8s.io"
 @pytest.mark.long
 @pytest.mark.parametrize("existing", [False, True])
 def test_the_managed_kueue(tmp_path: Path, existing: bool) -> None:  # noqa: FBT001
-    """The extension comes before what it installs is read, and before the queues; it goes after them. An
-    existing cluster remains when its added pool is deleted."""
+    """The extension comes before what it installs is read, and before the queues; it goes after them,
+    and an existing cluster remains when its added pool is deleted."""
     declaration = _ephemeral()
     if existing:
         declaration = changed(copy.deepcopy(AKS))
