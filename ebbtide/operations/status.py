@@ -14,7 +14,6 @@ from ebbtide.clients.clouds.connect import metric_source
 from ebbtide.clients.clouds.interfaces import CloudApiError
 from ebbtide.clients.kubernetes import Api, ApiError, Object
 from ebbtide.clients.kubernetes.objects import condition, items_of, part, parts, text
-from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.model.addons import Kueue
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.labels_and_taints import AGENT_POOL, NODE_POOL
@@ -162,7 +161,10 @@ def queue_statuses(
         statuses.append(
             QueueStatus(
                 name=queue.name,
-                held=any(_is_held(leads_to.get(item)) for item in local),
+                held=any(
+                    (text(leads_to.get(item) or {}, "spec", "stopPolicy") not in {"", "None"})
+                    for item in local
+                ),
                 admitted=len(own) - len(waiting),
                 waiting=tuple(sorted(waiting, key=lambda item: (item.since, item.namespace, item.name))),
             )
@@ -211,10 +213,6 @@ def _by_workload(requests: Iterable[Object]) -> dict[str, Object]:
     return {
         owner["uid"]: request for request in newest for owner in parts(request, "metadata", "ownerReferences")
     }
-
-
-def _is_held(queue: Object | None) -> bool:
-    return text(queue or {}, "spec", "stopPolicy") not in {"", "None"}
 
 
 def _local_queue(workload: Object) -> tuple[str, str]:
@@ -471,7 +469,7 @@ def _end(item: Object) -> datetime | None:
 
 def _pool(pool: PoolProfile, nodes: list[Object], prices: Rates, now: datetime) -> PoolStatus:
     states = Counter(_state(node, now) for node in nodes)
-    cost = _nodes_amount(nodes, prices)
+    cost = prices.of_nodes(Counter(map(_cloud_pool, nodes)))
     return PoolStatus(
         name=pool.name,
         capacity=pool.capacity,
@@ -503,10 +501,6 @@ def _cloud_pool(node: Object) -> str:
     """Return the name in the cloud of a node's pool."""
     labels = part(node, "metadata", "labels")
     return text(labels, NODE_POOL) or text(labels, AGENT_POOL)
-
-
-def _nodes_amount(nodes: Iterable[Object], prices: Rates) -> Amount:
-    return prices.of_nodes(Counter(map(_cloud_pool, nodes)))
 
 
 def _cost(nodes: list[Object], prices: Rates, spent: Report | None, now: datetime) -> CostStatus:

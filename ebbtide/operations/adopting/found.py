@@ -12,13 +12,14 @@ A module for each cloud (`google`, `azure`) converts the cloud's own documents, 
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 from ebbtide.analysis.reading import aks, gke
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.recording.values import Plain, masked
 from ebbtide.errors import EbbtideError
 from ebbtide.values.cloud_kind import CloudKind, by_cloud
+from ebbtide.values.documents import CONFIG
 
 CLUSTERS: Final = by_cloud(gke=gke.CLUSTER, aks=aks.CLUSTER)
 POOLS: Final = by_cloud(gke=gke.NODE_POOL, aks=aks.AGENT_POOL)
@@ -57,15 +58,14 @@ class FoundResource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """A part of a cluster that is not adopted.
+    """A part of a cluster that is not adopted."""
 
-    Attributes:
-        name: its kind and name, such as `pool windows`.
-        reason: a sentence for the user.
-    """
+    __pydantic_config__: ClassVar = CONFIG
 
     name: str
+    """Kind and name, such as `pool windows`."""
     reason: str
+    """Why, as a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,41 +142,41 @@ _TOTAL: Final = "total"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldRow:
-    """A field that was read.
+    """A field of the cluster or a pool."""
 
-    Attributes:
-        resource: name of its cluster or pool.
-        path: path in the provider's inputs.
-        status: `declared`, `overridden`, `changed` by the first update, or `left`.
-        reason: why it is changed or left; empty otherwise.
-    """
+    __pydantic_config__: ClassVar = CONFIG
 
     resource: str
+    """Name of its cluster, pool or maintenance schedule."""
     path: str
-    value: Plain
+    """Path in the provider's inputs, such as `nodeConfig.machineType`."""
+    value: Any
+    """The found value; `[secret]` for a secret."""
     status: Status
+    """`declared`, `overridden`, `changed` by the first update, or `left` without a word in the
+    declaration."""
     reason: str = ""
+    """Why it is changed or left, as a sentence; empty otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateRow:
-    """An input that the first update changes.
+    """An input that the first update changes."""
 
-    Attributes:
-        resource: name of its cluster or pool.
-        path: path in the provider's inputs.
-        old: the found value; None if there is none.
-        new: the declared value; None if there is none.
-        recreates: whether the change recreates nodes, and evicts their pods.
-        reason: why the found value does not stay; empty if Ebbtide always sets its own.
-    """
+    __pydantic_config__: ClassVar = CONFIG
 
     resource: str
+    """Name of its cluster or pool."""
     path: str
-    old: Plain
-    new: Plain
+    """Path in the provider's inputs."""
+    old: Any
+    """The found value; null if there is none."""
+    new: Any
+    """The declared value; null if there is none."""
     recreates: bool = False
+    """True if the change recreates nodes, and evicts their pods."""
     reason: str = ""
+    """Why the found value does not stay; empty if Ebbtide always sets its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -392,11 +392,11 @@ def _without_unspecified(value: Any) -> Any:
     """Return a document without unspecified values of enums, which mean the default."""
     if isinstance(value, dict):
         items = cast("dict[str, Any]", value).items()
-        return {key: _without_unspecified(item) for key, item in items if not _is_unspecified(item)}
+        return {
+            key: _without_unspecified(item)
+            for key, item in items
+            if not (isinstance(item, str) and bool(_UNSPECIFIED.search(item)))
+        }
     if isinstance(value, list):
         return [_without_unspecified(item) for item in cast("list[Any]", value)]
     return value
-
-
-def _is_unspecified(value: object) -> bool:
-    return isinstance(value, str) and bool(_UNSPECIFIED.search(value))

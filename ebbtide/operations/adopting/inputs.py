@@ -5,6 +5,7 @@ singular for a list, a block as a list of one object, numbers and booleans as te
 properties and their types, and decides.
 """
 
+import copy
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -160,7 +161,7 @@ def merged_deeply(under: Any, over: Any) -> Any:
 
 def moved(item: Mapping[str, Any], table: Mapping[str, str | None]) -> dict[str, Any]:
     """Return a document with the values of paths at other paths, in order; None removes one."""
-    document = _copied(item)
+    document = copy.deepcopy(dict(item))
     for source, target in table.items():
         value = _taken(document, source.split("."))
         if value is None or target is None:
@@ -182,11 +183,3 @@ def _taken(document: dict[str, Any], keys: list[str]) -> Any:
     for parent in parents:
         holder = cast("dict[str, Any]", holder).get(parent) if isinstance(holder, dict) else None
     return cast("dict[str, Any]", holder).pop(last, None) if isinstance(holder, dict) else None
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _copied(item) for key, item in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list):
-        return [_copied(item) for item in cast("list[Any]", value)]
-    return value

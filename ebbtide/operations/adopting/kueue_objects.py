@@ -8,13 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import product
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, ClassVar, Final, TypeAlias, cast
 
 from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.operations.adopting.found import AdoptionError, LeftOut
 from ebbtide.placement.queueing import CPU, MEMORY, Offer, flavor
 from ebbtide.values import quantities
+from ebbtide.values.documents import CONFIG
 from ebbtide.values.kueue_api import API_VERSION, GROUP, Manifest, of_kind
 
 _VERSIONS: Final = (API_VERSION, f"{GROUP}/v1beta1", f"{GROUP}/v1alpha1")
@@ -27,21 +28,20 @@ AKS_PREFIX: Final = "aks-"
 
 @dataclass(frozen=True, slots=True)
 class ObjectDifference:
-    """A field of an existing object that differs from the object that the declaration derives.
+    """A field of one of Kueue's objects that differs from the declared object."""
 
-    Attributes:
-        name: the object's kind and name, such as `ClusterQueue research`.
-        path: path of the field; empty for an object that does not exist.
-        found: the existing value; None if it is missing.
-        declared: the declaration's value; None if it has none, and the existing value stays.
-        reason: a sentence for the user.
-    """
+    __pydantic_config__: ClassVar = CONFIG
 
     name: str
+    """Kind and name, such as `ClusterQueue research`."""
     path: str
+    """Path of the field; empty for an object that does not exist."""
     found: Any
+    """The existing value; null if it is missing."""
     declared: Any
+    """The declared value; null if the existing one stays."""
     reason: str
+    """Why they differ, as a sentence."""
 
     @property
     def stays(self) -> bool:

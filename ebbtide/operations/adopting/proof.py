@@ -251,7 +251,11 @@ def _override(draft: Draft, name: str, change: FieldChange) -> bool:
     rules = draft.rules(name)
     if "[" in path:
         path = path.partition("[")[0]
-        resources = (item for item in draft.found.resources if _is(item, name))
+        resources = (
+            item
+            for item in draft.found.resources
+            if ((item.type in CLUSTERS.values()) if not name else item.name == name)
+        )
         value = at(dict(next(resources).inputs), path)
     plain, constraints = plain_path(path), constraints_of(rules.token)
     if value in (None, UNKNOWN) and change.replaces:
@@ -271,10 +275,6 @@ def _override(draft: Draft, name: str, change: FieldChange) -> bool:
         return False
     holder[last] = copy.deepcopy(value)
     return True
-
-
-def _is(resource: FoundResource, name: str) -> bool:
-    return (resource.type in CLUSTERS.values()) if not name else resource.name == name
 
 
 def _obstacle(rules: override_rules.Overridable, path: str, value: Plain) -> str:

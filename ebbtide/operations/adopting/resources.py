@@ -197,7 +197,10 @@ def import_resources(update: Update, confirmed: Callable[[str], bool], others: O
     targets = list(needed)
     if missing := [item for urn, item in adopted.items() if urn not in present]:
         created = [
-            item for urn, item in needed.items() if urn not in present | adopted.keys() and _is_made(item)
+            item
+            for urn, item in needed.items()
+            if urn not in present | adopted.keys()
+            and (item.custom and not item.read and not item.type.startswith("pulumi:"))
         ]
         if not _run(update, confirmed, targets, missing, created):
             return False
@@ -258,10 +261,6 @@ def _listed(action: str, resources: Iterable[Resource]) -> Iterator[str]:
         names.setdefault(type_words(item.type).rpartition(".")[2], []).append(item.name)
     for kind, named in names.items():
         yield listed(f"{action} {kind} ", named)
-
-
-def _is_made(resource: Resource) -> bool:
-    return resource.custom and not resource.read and not resource.type.startswith("pulumi:")
 
 
 def _needed(recording: Recording, urns: Iterable[str]) -> dict[str, Resource]:

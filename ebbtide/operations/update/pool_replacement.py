@@ -114,7 +114,7 @@ class StatePool:
 
 def pools_of(deployment: Mapping[str, Any]) -> dict[str, StatePool]:
     """Return the node pools of a state, by the logical name of their component."""
-    resources = _live(deployment)
+    resources = [item for item in deployment.get("resources") or () if not item.get("delete")]
     children = {item.get("parent"): item for item in resources if item.get("custom")}
     return {
         name: StatePool(name, item, children.get(item["urn"]))
@@ -122,10 +122,6 @@ def pools_of(deployment: Mapping[str, Any]) -> dict[str, StatePool]:
         if item["type"] in POOL_NAMES
         for name in [urn_name(str(item["urn"]))]
     }
-
-
-def _live(deployment: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [item for item in deployment.get("resources") or () if not item.get("delete")]
 
 
 def interrupted(deployment: Mapping[str, Any]) -> list[str]:
@@ -274,13 +270,17 @@ def _drained(api: Api, pool: DrainedPool, watch: Callable[[str], None]) -> bool:
     last = clock.now() >= end + _DISRUPTION
     requeued = _readmit(api, pool, at_once=last)
     names = {node["metadata"]["name"] for node in members}
-    pods = [pod for pod in _pods(api) if _is_of(pod, pool, names) and _counts(pod)]
+    pods = [
+        pod
+        for pod in api.items("/api/v1/pods", resourceVersion="0")
+        if _is_of(pod, pool, names) and _counts(pod)
+    ]
     if last or not (requeued or pods):
         return True
     late = clock.now() >= end
     running = {_workload(pod) for pod in pods if text(pod, "spec", "nodeName")}
     for pod in pods:
-        if _terminates(pod):
+        if bool(pod["metadata"].get("deletionTimestamp")):
             continue
         workload = _workload(pod)
         if text(pod, "spec", "restartPolicy") == "Always" or (late and not workload):
@@ -311,11 +311,6 @@ def _cordoned(api: Api, node: Object) -> datetime:
         change = {"metadata": {"annotations": {SINCE: since}}, "spec": {"unschedulable": True}}
         _patch(api, f"/api/v1/nodes/{node['metadata']['name']}", change)
     return datetime.fromisoformat(since)
-
-
-def _pods(api: Api) -> list[Object]:
-    # From the API server's cache, as in `snapshot`.
-    return api.items("/api/v1/pods", resourceVersion="0")
 
 
 def _is_of(pod: Object, pool: DrainedPool, names: Collection[str]) -> bool:
@@ -377,10 +372,6 @@ def _counts(pod: Object) -> bool:
     owners = parts(pod, "metadata", "ownerReferences")
     of_node = any(owner.get("kind") in ("DaemonSet", "Node") for owner in owners)
     return not of_node and text(pod, "status", "phase") not in _OVER
-
-
-def _terminates(pod: Object) -> bool:
-    return bool(pod["metadata"].get("deletionTimestamp"))
 
 
 def _evict(api: Api, pod: Object) -> None:

@@ -12,7 +12,6 @@ import contextlib
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from ebbtide.clients.kubernetes import Api, ApiError, Object
 from ebbtide_rehearsal.control_plane.plan import KUBELET_PORT, LOCALHOST, NODE_ADDRESS
@@ -178,13 +177,13 @@ class Routes:
             ports: list[Object] = part.get("ports") or []
             endpoints: list[Object] = part.get("endpoints") or []
             targets = [int(item["port"]) for item in ports if (item.get("name") or None) in names]
-            ready = [str(item["addresses"][0]) for item in endpoints if _ready(item)]
+            ready = [
+                str(item["addresses"][0])
+                for item in endpoints
+                if (item.get("conditions", {}).get("ready") is not False)
+            ]
             addresses += [(address, target) for address in ready for target in targets]
         return addresses
-
-
-def _ready(endpoint: Mapping[str, Any]) -> bool:
-    return endpoint.get("conditions", {}).get("ready") is not False
 
 
 def _name(item: Object) -> str:
