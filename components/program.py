@@ -1,6 +1,5 @@
 """A program that deploys a cluster: its declaration, the resources of its cloud, and the stack's outputs."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,14 +24,7 @@ from ebbtide.declaration.project.source import (
 from ebbtide.placement.derive import profile
 from ebbtide.text import and_list
 
-
-class Deployed(Protocol):
-    """The topology of a cluster on either cloud."""
-
-    cluster_name: pulumi.Output[str]
-    kubeconfig: pulumi.Output[str]
-    expires: pulumi.Output[str] | None
-    own_outputs: Mapping[str, pulumi.Output[str]]
+from .topology import Topology
 
 
 def declared(written: object, **defaults: Any) -> Cluster:
@@ -117,7 +109,7 @@ def settings(config: _Settings, *names: str) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def deploy(declaration: Cluster, parent: pulumi.Resource | None = None, providers: Any = None) -> Deployed:
+def deploy(declaration: Cluster, parent: pulumi.Resource | None = None, providers: Any = None) -> Topology:
     """Create the declared cluster, and all that is declared to run on it, on the declared cloud.
 
     The provider of the other cloud is not loaded.
@@ -137,7 +129,7 @@ def deploy(declaration: Cluster, parent: pulumi.Resource | None = None, provider
         return _deployed(declaration, parent, providers)
 
 
-def _deployed(declaration: Cluster, parent: pulumi.Resource | None, providers: Any) -> Deployed:
+def _deployed(declaration: Cluster, parent: pulumi.Resource | None, providers: Any) -> Topology:
     own, inside = providers or (), pulumi.ResourceOptions(parent=parent)
     match declaration.cloud:
         case Gke():
@@ -154,7 +146,7 @@ def _deployed(declaration: Cluster, parent: pulumi.Resource | None, providers: A
             return aks.deploy(declaration, azure, parent)
 
 
-def outputs(declaration: Cluster, topology: Deployed) -> dict[str, pulumi.Input[object]]:
+def outputs(declaration: Cluster, topology: Topology) -> dict[str, pulumi.Input[object]]:
     """Return the stack's outputs: `clusterName`, `kubeconfig` (a secret), `placementProfile`; for an
     ephemeral cluster `expires`; on AKS also `aksClusterInputs`, without which the next preview after a
     refresh shows work pools as removed."""

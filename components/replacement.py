@@ -26,11 +26,14 @@ from pulumi.runtime import settings
 from ebbtide.declaration.model.base import POOL_TYPES
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.pool_inputs import field_by_input
+from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.declaration.project.source import NAMESPACE, REPLACEMENTS, SUFFIX
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.declaration.providers.schema import properties
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import is_within, python_name, value_at
+
+from .inputs import without_none
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +101,6 @@ def replacements() -> dict[str, Replacement]:
     """Return the replacements of this run, by name of the pool."""
     configured: Mapping[str, Mapping[str, Any]] = pulumi.Config(NAMESPACE).get_object(REPLACEMENTS) or {}
     return {pool: Replacement(**item) for pool, item in configured.items()}
-
-
-def drain_input(pool: Pool) -> dict[str, Any]:
-    """Return the component's input that `ebbtide up` reads: the time for work to finish."""
-    seconds = None if pool.drain_timeout is None else int(pool.drain_timeout.total_seconds())
-    return {} if seconds is None else {"drainTimeoutSeconds": seconds}
 
 
 def all_but(token: str, kept: frozenset[str]) -> list[str]:
@@ -222,6 +219,20 @@ class ImmutableInputs:
         values = {row.key: value_at(inputs, row.python) for row in self.rows if not row.is_within(ignored)}
         known_values = {key: value for key, value in values.items() if value is not None}
         return {self.name: name, "mode": mode, **known_values}
+
+    def of_component(
+        self, pool: ResolvedPool, inputs: Mapping[str, Any], ignored: Collection[str] = ()
+    ) -> dict[str, Any]:
+        """Return the inputs of a pool's component: those of `of_pool`, what is declared of overrides and
+        machine, and the time for work to finish, which `ebbtide up` reads."""
+        mode = inputs.get("mode") or ("System" if pool.is_system else "User")
+        drain = None if pool.drain_timeout is None else int(pool.drain_timeout.total_seconds())
+        declared = {
+            "overrides": pool.overrides or None,
+            "machine": pool.declared_shape,
+            "drainTimeoutSeconds": drain,
+        }
+        return self.of_pool(pool.name, mode, inputs, ignored) | without_none(declared)
 
     def changes(
         self, old_inputs: Mapping[str, Any], new_inputs: Mapping[str, Any]

@@ -18,8 +18,8 @@ from ebbtide.declaration.model.physical_names import DNS_PREFIX, fitting
 from ebbtide.placement.derive import mounts_buckets
 
 from ..inputs import overridden, overridden_item, without_none
-from ..labels_and_kubeconfig import Labels, exec_kubeconfig, of_pool
 from ..replacement import refusing_fixed
+from ..topology import Labels, exec_kubeconfig, of_pool
 from .identity import AKS_RBAC_CLUSTER_ADMIN, for_anyone, role_definition
 from .ignored_changes import fingerprint, ignored_while
 from .node_pool import POOLS, pool_inputs

@@ -15,7 +15,7 @@ from ebbtide.declaration.model.cloud import Aks, AksKeys
 from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.tenancy import is_object_id
 
-from ..labels_and_kubeconfig import Labels
+from ..topology import Labels
 
 NETWORK_CONTRIBUTOR = "4d97b98b-1d4f-4787-a291-c67834d212e7"
 PRIVATE_DNS_ZONE_CONTRIBUTOR = "b12aa53e-6015-4669-85d0-8515ebb3ae7f"

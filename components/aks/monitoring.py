@@ -13,7 +13,7 @@ from pulumi_azure_native import monitor, operationalinsights
 from ebbtide.declaration.model.addons import Logs
 from ebbtide.declaration.model.physical_names import DATA_COLLECTION, MONITOR_WORKSPACE, WORKSPACE, fitting
 
-from ..labels_and_kubeconfig import Labels
+from ..topology import Labels
 
 _LOG_STREAMS = ["Microsoft-ContainerLogV2", "Microsoft-KubeEvents", "Microsoft-KubePodInventory"]
 """Logs, events and inventory of pods: enough to trace a deleted pod. Metrics are not collected, since they

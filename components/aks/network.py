@@ -8,8 +8,8 @@ from pulumi_azure_native import network
 from ebbtide.declaration.model.cloud import AksNetwork
 from ebbtide.declaration.model.physical_names import VIRTUAL_NETWORK, fitting
 
-from ..labels_and_kubeconfig import Labels
 from ..replacement import refusing_fixed
+from ..topology import Labels
 
 _SUBNET = "nodes"
 

@@ -17,8 +17,8 @@ from ebbtide.declaration.model.site import Site
 from ebbtide.values.cloud_kind import CloudKind
 
 from ..inputs import overridden, resolved_pool, without_none
-from ..labels_and_kubeconfig import Labels
-from ..replacement import NEEDS_NEW_NAME, NEW_POOL_BESIDE, ImmutableInputs, Replacement, all_but, drain_input
+from ..replacement import NEEDS_NEW_NAME, NEW_POOL_BESIDE, ImmutableInputs, Replacement, all_but
+from ..topology import Labels
 
 
 def without_aliases(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
@@ -90,17 +90,12 @@ class NodePool(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         pool = resolved_pool(args.pool, args.site)
-        inputs: dict[str, Any] = overridden(
-            _TYPE,
-            pool_inputs(pool, subnet=args.subnet, reservation=args.reservation, labels=args.labels),
-            pool.overrides,
-        )
+        inputs = pool_inputs(pool, subnet=args.subnet, reservation=args.reservation, labels=args.labels)
+        inputs = overridden(_TYPE, inputs, pool.overrides)
         ignored = ["agentPoolName"]
         own: Mapping[str, Any] = {
-            **POOLS.of_pool(pool.name, inputs["mode"], inputs),
-            **without_none({"overrides": pool.overrides or None, "machine": pool.declared_shape}),
+            **POOLS.of_component(pool, inputs),
             **({NEEDS_NEW_NAME: True} if pool.reserves_machines else {}),
-            **drain_input(pool),
         }
         if args.replaced_by is not None:
             inputs = {key: value for key, value in inputs.items() if key not in _LIMITS}

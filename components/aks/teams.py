@@ -44,7 +44,7 @@ from ..addons.teams import (
     registry_inputs,
     volume_name,
 )
-from ..labels_and_kubeconfig import Labels, of_team
+from ..topology import Labels, of_team
 from .identity import (
     ACR_PULL,
     ACR_PUSH,

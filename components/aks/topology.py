@@ -5,24 +5,16 @@ from dataclasses import dataclass, field
 
 import pulumi
 from pulumi_azure_native import resources
-from pulumi_kubernetes import Provider as KubernetesProvider
 
 from ebbtide.declaration.model.capacity import Reservation
 from ebbtide.declaration.model.cloud import Aks
 from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
-from ebbtide.declaration.model.rules.resources import resource_overrides
 
-from ..inputs import overriding, require_cloud
-from ..labels_and_kubeconfig import (
-    Labels,
-    billing_labels,
-    expires,
-    kubernetes_provider,
-    of_pool,
-    topology_inputs,
-)
+from .. import topology
+from ..inputs import require_cloud
 from ..replacement import NEW_NAME, node_pools, replacements
+from ..topology import Labels, of_pool
 from .cluster import Cluster, ClusterArgs, MaintenanceSchedules, MaintenanceSchedulesArgs, kubeconfig
 from .identity import Identity, IdentityArgs, Members, MembersArgs
 from .ignored_changes import OUTPUT
@@ -51,51 +43,38 @@ class _Base:
     reserved: Mapping[str, CapacityReservation] = field(default_factory=dict[str, CapacityReservation])
 
 
-class Topology(pulumi.ComponentResource):
+class Topology(topology.Topology):
     """Resource group, network, identity, cluster and node pools; for an existing cluster, only node pools.
 
-    The Azure provider is passed in `opts`. The Kubernetes provider is created here, once, and depends on the
-    cluster, which includes the system pool, and on the administrators' role assignments: a new role
-    assignment may take five minutes to take effect.
+    The Kubernetes provider depends on the cluster, which includes the system pool, and on the administrators'
+    role assignments: a new role assignment may take five minutes to take effect.
 
     Raises:
         pulumi.RunError: the declaration is for another cloud.
     """
 
     cloud: Aks
-    cluster_name: pulumi.Output[str]
     resource_group: pulumi.Output[str]
     """Name of the cluster's resource group."""
-    kubeconfig: pulumi.Output[str]
-    """A secret: it has no credential, but discloses the address of the control plane."""
-    kubernetes: KubernetesProvider
     pools: dict[str, NodePool]
     """Work pools by name; the system pool of a created cluster is part of the cluster."""
     cluster: Cluster | None
     """None for an existing cluster."""
     own_subnet: pulumi.Output[str] | None
     """Resource id of the nodes' subnet; None for an existing network."""
-    expires: pulumi.Output[str] | None
-    """Time of expiry; None for a permanent cluster."""
-    labels: Labels
-    own_outputs: Mapping[str, pulumi.Output[str]]
-    """Outputs that the stack needs in its next deployment."""
 
     def __init__(
         self, name: str, declaration: Declaration, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        unaliased = pulumi.ResourceOptions(transformations=[without_aliases])
-        changed = pulumi.ResourceOptions.merge(unaliased, overriding(resource_overrides(declaration)))
         cloud = self.cloud = require_cloud(declaration, Aks)
+        unaliased = pulumi.ResourceOptions(transformations=[without_aliases])
         # Separate pools have no location, and an existing cluster is not among the stack's resources.
         own = {"location": cloud.location} if cloud.existing else {}
-        inputs = topology_inputs(declaration) | own
-        super().__init__("ebbtide:aks:Topology", name, inputs, pulumi.ResourceOptions.merge(opts, changed))
-        self.expires = expires(name, declaration, self)
-        self.labels = billing_labels(declaration, self.expires)
+        super().__init__(name, declaration, pulumi.ResourceOptions.merge(opts, unaliased), own)
         base = _existing(declaration, cloud) if cloud.existing else _own(name, declaration, cloud, self)
         self.cluster = base.cluster
-        self.own_outputs = {OUTPUT: base.cluster.deployed_inputs} if base.cluster else {}
+        if base.cluster:
+            self.own_outputs = {OUTPUT: base.cluster.deployed_inputs}
         self.cluster_name = base.cluster_name
         self.resource_group = base.resource_group
         self.own_subnet = base.own_subnet
@@ -132,15 +111,7 @@ class Topology(pulumi.ComponentResource):
             ),
             pulumi.ResourceOptions(parent=self),
         )
-        self.kubernetes = kubernetes_provider(
-            f"{name}-kubernetes",
-            self.kubeconfig,
-            pulumi.ResourceOptions(
-                parent=self,
-                depends_on=[base.cluster.resource, *base.cluster.administrators] if base.cluster else None,
-            ),
-        )
-        self.register_outputs({"cluster_name": self.cluster_name, "kubeconfig": self.kubeconfig})
+        self._reached(name, [base.cluster.resource, *base.cluster.administrators] if base.cluster else None)
 
 
 def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _Base:

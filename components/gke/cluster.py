@@ -11,8 +11,8 @@ from ebbtide.declaration.model.cloud import DAYS, Gke, Maintenance, MaintenanceE
 from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.tenancy import groups_domain
 
-from ..inputs import overridden, without_none
-from ..labels_and_kubeconfig import Labels, exec_kubeconfig
+from ..inputs import overridden
+from ..topology import Labels, exec_kubeconfig
 from .network import Network
 
 _TYPE: Final = "gcp:container/cluster:Cluster"
@@ -54,11 +54,12 @@ class Cluster(pulumi.ComponentResource):
     def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         declaration, cloud = args.declaration, args.cloud
         super().__init__(
-            "ebbtide:gke:Cluster", name, without_none({"overrides": cloud.overrides or None}), opts
+            "ebbtide:gke:Cluster", name, {"overrides": cloud.overrides} if cloud.overrides else {}, opts
         )
+        inputs = _inputs(args)
         self.resource = container.Cluster(
             name,
-            **overridden(_TYPE, _inputs(args), cloud.overrides),
+            **overridden(_TYPE, inputs, cloud.overrides),
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=args.depends_on,
@@ -91,7 +92,7 @@ def _derived(name: str, cloud: Gke) -> list[str]:
 
 
 def _inputs(args: ClusterArgs) -> dict[str, Any]:
-    declaration, cloud = args.declaration, args.cloud
+    declaration, cloud, services = args.declaration, args.cloud, args.network.services_range
     return {
         "name": declaration.name,
         "project": cloud.project,
@@ -102,12 +103,10 @@ def _inputs(args: ClusterArgs) -> dict[str, Any]:
         "network": args.network.vpc,
         "subnetwork": args.network.subnet,
         "networking_mode": "VPC_NATIVE",
-        "ip_allocation_policy": without_none(
-            {
-                "cluster_secondary_range_name": args.network.pods_range,
-                "services_secondary_range_name": args.network.services_range,
-            }
-        ),
+        "ip_allocation_policy": {
+            "cluster_secondary_range_name": args.network.pods_range,
+            **({"services_secondary_range_name": services} if services is not None else {}),
+        },
         "private_cluster_config": {
             "enable_private_nodes": True,
             **({"enable_private_endpoint": True} if cloud.access.private else {}),
@@ -279,14 +278,15 @@ def _dns_host(config: container.outputs.ClusterControlPlaneEndpointsConfig) -> s
 def own_kubeconfig(cluster: Cluster, *, private: bool) -> pulumi.Output[str]:
     """Return the kubeconfig of a created cluster, a secret: through the DNS endpoint with IAM or, if it is
     private, through its address in the cluster's network."""
+    resource = cluster.resource
     if private:
-        resource = cluster.resource
+        host: pulumi.Output[str] = resource.endpoint
         authority = resource.master_auth.apply(lambda auth: auth.cluster_ca_certificate)
-        reached = pulumi.Output.all(cluster.cluster_name, resource.endpoint, authority)
-        return pulumi.Output.secret(reached.apply(lambda of: kubeconfig_text(of[0], of[1], of[2])))
-    host = cluster.resource.control_plane_endpoints_config.apply(_dns_host)
-    parts = pulumi.Output.all(cluster.cluster_name, host)
-    return pulumi.Output.secret(parts.apply(lambda of: kubeconfig_text(of[0], of[1], None)))
+    else:
+        host = resource.control_plane_endpoints_config.apply(_dns_host)
+        authority = pulumi.Output.from_input(None)
+    reached = pulumi.Output.all(cluster.cluster_name, host, authority)
+    return pulumi.Output.secret(reached.apply(lambda of: kubeconfig_text(*of)))
 
 
 def existing_kubeconfig(cloud: Gke, name: str) -> pulumi.Output[str]:

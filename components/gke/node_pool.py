@@ -28,8 +28,8 @@ from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import value_at
 
 from ..inputs import overridden, resolved_pool, without_none
-from ..labels_and_kubeconfig import Labels
-from ..replacement import NEW_NAME, NEW_POOL_BESIDE, ImmutableInputs, Replacement, all_but, drain_input, hooks
+from ..replacement import NEW_NAME, NEW_POOL_BESIDE, ImmutableInputs, Replacement, all_but, hooks
+from ..topology import Labels
 from .network import Interface
 
 _TYPE: Final = "gcp:container/nodePool:NodePool"
@@ -110,14 +110,10 @@ class NodePool(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         pool = resolved_pool(args.pool, args.site)
-        inputs = overridden(_TYPE, _inputs(pool, args), pool.overrides)
-        ignored = _ignored(pool)
-        own: Mapping[str, Any] = {
-            **POOLS.of_pool(pool.name, "System" if pool.is_system else "User", inputs, ignored),
-            **without_none({"overrides": pool.overrides or None, "machine": pool.declared_shape}),
-            **drain_input(pool),
-        }
-        implied = _implied(pool)
+        inputs = _inputs(pool, args)
+        ignored, implied = _ignored(pool), _implied(pool)
+        inputs = overridden(_TYPE, inputs, pool.overrides)
+        own: Mapping[str, Any] = POOLS.of_component(pool, inputs, ignored)
         if args.replaced_by is not None:
             inputs.pop("autoscaling", None)
             own, ignored, implied = args.replaced_by.inputs, all_but(_TYPE, frozenset({"autoscaling"})), []

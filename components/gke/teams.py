@@ -25,7 +25,7 @@ from ..addons.teams import (
     fixed_registry_key,
     registry_inputs,
 )
-from ..labels_and_kubeconfig import Labels, of_team
+from ..topology import Labels, of_team
 from .topology import Topology
 
 _FILESTORE_GIB = 1024

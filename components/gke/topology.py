@@ -1,25 +1,16 @@
 """All resources of a GKE cluster."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_kubernetes import Provider as KubernetesProvider
 
 from ebbtide.declaration.model.cloud import Gke
 from ebbtide.declaration.model.cluster import Cluster as Declaration
-from ebbtide.declaration.model.rules.resources import resource_overrides
 
-from ..inputs import overriding, require_cloud
-from ..labels_and_kubeconfig import (
-    Labels,
-    billing_labels,
-    expires,
-    kubernetes_provider,
-    of_pool,
-    topology_inputs,
-)
+from .. import topology
+from ..inputs import require_cloud
 from ..replacement import node_pools
+from ..topology import of_pool
 from .cluster import Cluster, ClusterArgs, existing_kubeconfig, own_kubeconfig
 from .identity import Identity, IdentityArgs, KeyGrants, Members, MembersArgs, key_grants
 from .network import GpuNetworks, GpuNetworksArgs, Network, NetworkArgs
@@ -38,41 +29,27 @@ class _Base:
     key_grants: KeyGrants | None = None
 
 
-class Topology(pulumi.ComponentResource):
+class Topology(topology.Topology):
     """Network, identity, cluster and node pools; for an existing cluster, only node pools.
 
-    The Google Cloud provider is passed in `opts`. The Kubernetes provider is created here, once, and depends
-    on the system pool, without which nothing runs.
+    The Kubernetes provider depends on the system pool, without which nothing runs.
 
     Raises:
         pulumi.RunError: the declaration is for another cloud.
     """
 
     cloud: Gke
-    cluster_name: pulumi.Output[str]
-    kubeconfig: pulumi.Output[str]
-    """A secret: it has no credential, but discloses the address of the control plane."""
-    kubernetes: KubernetesProvider
     pools: dict[str, NodePool]
     cluster: Cluster | None
     """None for an existing cluster."""
     key_grants: KeyGrants | None
     """None without declared keys, or if their owner has granted the roles."""
-    expires: pulumi.Output[str] | None
-    """Time of expiry; None for a permanent cluster."""
-    labels: Labels
-    own_outputs: Mapping[str, pulumi.Output[str]]
-    """Outputs that the stack needs in its next deployment: none."""
 
     def __init__(
         self, name: str, declaration: Declaration, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        changed = overriding(resource_overrides(declaration))
-        opts = pulumi.ResourceOptions.merge(opts, changed)
-        super().__init__("ebbtide:gke:Topology", name, topology_inputs(declaration), opts)
         cloud = self.cloud = require_cloud(declaration, Gke)
-        self.expires = expires(name, declaration, self)
-        self.labels = billing_labels(declaration, self.expires)
+        super().__init__(name, declaration, opts)
         base = (
             _existing(name, declaration, cloud, self)
             if cloud.existing
@@ -80,7 +57,6 @@ class Topology(pulumi.ComponentResource):
         )
         self.cluster = base.cluster
         self.key_grants = base.key_grants
-        self.own_outputs = {}
         self.cluster_name = base.cluster_name
         self.kubeconfig = base.kubeconfig
         depends_on = (*base.depends_on, *(base.key_grants.disks if base.key_grants else ()))
@@ -122,12 +98,7 @@ class Topology(pulumi.ComponentResource):
             inside,
         )
         system = [self.pools[pool.name].resource for pool in declaration.pools if pool.is_system]
-        self.kubernetes = kubernetes_provider(
-            f"{name}-kubernetes",
-            self.kubeconfig,
-            pulumi.ResourceOptions(parent=self, depends_on=system),
-        )
-        self.register_outputs({"cluster_name": self.cluster_name, "kubeconfig": self.kubeconfig})
+        self._reached(name, system)
 
 
 def _gpu_networks(

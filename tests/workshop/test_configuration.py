@@ -40,7 +40,7 @@ def test_configuration_has_one_reader() -> None:
 def test_environment_has_no_reader() -> None:
     """The declaration alone decides what is created, never the user's environment: one variable names the
     file into which a preview of `ebbtide up` writes the kubeconfig."""
-    assert _readers([*_PROGRAM, *_MODEL], "environ", "getenv") == ["components/labels_and_kubeconfig.py"]
+    assert _readers([*_PROGRAM, *_MODEL], "environ", "getenv") == ["components/topology.py"]
 
 
 def test_keys_have_no_schema_in_the_project() -> None:

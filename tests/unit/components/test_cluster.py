@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pulumi
 import pytest
 
-from components.labels_and_kubeconfig import Lifetime
+from components.topology import Lifetime
 from ebbtide.analysis.reading.state import recording_of
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pulumi
 import pytest
 
-from components.labels_and_kubeconfig import Lifetime, expires
+from components.topology import Lifetime, expires
 from ebbtide.declaration.model.cluster import Lifetime as Declared
 from ebbtide.values import clock
 from tests.unit.mocks.mocked import GKE, Mocks

@@ -1,9 +1,9 @@
-"""Parts of a cluster on either cloud: billing labels, lifetime, Kubernetes provider, kubeconfig."""
+"""A cluster on either cloud: its component, labels for billing, lifetime, Kubernetes provider, kubeconfig."""
 
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,8 +13,11 @@ from pulumi_kubernetes import Provider
 from ebbtide.declaration.model import expiry
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.expiry import LABEL, label
+from ebbtide.declaration.model.rules.resources import resource_overrides
 from ebbtide.placement.profile_sources import PREVIEW_KUBECONFIG
 from ebbtide.values import clock
+
+from .inputs import overriding
 
 Labels: TypeAlias = Mapping[str, pulumi.Input[str]]
 """Billing labels."""
@@ -48,14 +51,6 @@ def billing_labels(cluster: Cluster, expires: pulumi.Output[str] | None) -> Labe
     """
     labels = {"ebbtide-cluster": _label_value(cluster.name), "ebbtide-owner": _label_value(cluster.owner)}
     return labels if expires is None else {**labels, LABEL: expires.apply(label)}
-
-
-def topology_inputs(cluster: Cluster) -> dict[str, Any]:
-    """Return the inputs of a topology that reports read: declared commitments and overrides of resources."""
-    commitments = [item.model_dump(by_alias=True, exclude_none=True) for item in cluster.commitments]
-    resources = {name: own for name, own in cluster.cloud.resources.model_dump(by_alias=True).items() if own}
-    inputs = {"commitments": commitments, "resources": resources}
-    return {name: value for name, value in inputs.items() if value}
 
 
 class Lifetime(pulumi.ComponentResource):
@@ -132,3 +127,50 @@ def exec_kubeconfig(name: str, cluster: Mapping[str, object], plugin: Mapping[st
             "users": [{"name": name, "user": {"exec": called}}],
         }
     )
+
+
+class Topology(pulumi.ComponentResource):
+    """All resources of a cluster. Its class on a cloud creates them, and calls `_reached` at the end.
+
+    The cloud's provider is passed in `opts`. The Kubernetes provider is created here, once.
+    """
+
+    cluster_name: pulumi.Output[str]
+    kubeconfig: pulumi.Output[str]
+    """A secret: it has no credential, but discloses the address of the control plane."""
+    kubernetes: Provider
+    expires: pulumi.Output[str] | None
+    """Time of expiry; None for a permanent cluster."""
+    labels: Labels
+    own_outputs: Mapping[str, pulumi.Output[str]]
+    """Outputs that the stack needs in its next deployment."""
+
+    def __init__(
+        self,
+        name: str,
+        declaration: Cluster,
+        opts: pulumi.ResourceOptions | None,
+        inputs: Mapping[str, Any] | None = None,
+    ) -> None:
+        # Reports read the declared commitments and overrides of resources from its inputs.
+        commitments = [item.model_dump(by_alias=True, exclude_none=True) for item in declaration.commitments]
+        overrides = declaration.cloud.resources.model_dump(by_alias=True)
+        declared = {
+            "commitments": commitments,
+            "resources": {name: own for name, own in overrides.items() if own},
+        }
+        super().__init__(
+            f"ebbtide:{declaration.cloud.kind}:Topology",
+            name,
+            {**{name: value for name, value in declared.items() if value}, **(inputs or {})},
+            pulumi.ResourceOptions.merge(opts, overriding(resource_overrides(declaration))),
+        )
+        self.expires = expires(name, declaration, self)
+        self.labels = billing_labels(declaration, self.expires)
+        self.own_outputs = {}
+
+    def _reached(self, name: str, depends_on: Sequence[pulumi.Resource] | None) -> None:
+        """Create the Kubernetes provider, once what runs in the cluster can run."""
+        options = pulumi.ResourceOptions(parent=self, depends_on=depends_on)
+        self.kubernetes = kubernetes_provider(f"{name}-kubernetes", self.kubeconfig, options)
+        self.register_outputs({"cluster_name": self.cluster_name, "kubeconfig": self.kubeconfig})
