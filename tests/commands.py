@@ -41,9 +41,10 @@ def started(*words: str | Path, cwd: Path = ROOT, **environment: str) -> subproc
 
 
 def ebbtide_with(
-    environment: Mapping[str, str], *words: str | Path, cwd: Path = ROOT
+    environment: Mapping[str, str], *words: str | Path, cwd: Path = ROOT, **streams: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command with these environment variables alone."""
+    """Run a command with these environment variables alone; `output` and `errors` name other files for its
+    streams."""
     server = _server()
     assert server.stdin is not None
     assert server.stdout is not None
@@ -52,7 +53,7 @@ def ebbtide_with(
             "words": [*map(str, words)],
             "cwd": str(cwd),
             "environment": dict(environment),
-            "files": [os.devnull, output.name, errors.name],
+            "files": [os.devnull, streams.get("output", output.name), streams.get("errors", errors.name)],
         }
         server.stdin.write(json.dumps(request) + "\n")
         server.stdin.flush()
