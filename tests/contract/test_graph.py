@@ -158,7 +158,7 @@ def _check_deletion(recording: Recording) -> None:
             assert recording[deleted_with].type.endswith(("cluster:Cluster", "ManagedCluster"))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(declarations())
 @example(with_storage("gke"))
 @example(with_storage("aks"))

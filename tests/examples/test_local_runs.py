@@ -64,43 +64,34 @@ def _tables(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.csv"))
 
 
-def _merged(archive: Path, results: Path, *, header: bool = False) -> tuple[int, str]:
-    """Run the pipeline for spot nodes on an archive served over HTTP; return the number of rows and the
-    table."""
-    with _served(archive.parent) as address:
-        inputs = {"url": f"{address}/{archive.name}", "header": header}
-        run = start_locally("aks-spot", "pipelines", "spot_with_retries", results, inputs)
-        (result,), _ = outputs(run)
-    (merged,) = results.rglob("merge/merged")
-    return result["Output"], merged.read_text()
-
-
-@pytest.mark.parametrize(("members", "rows"), [(3, 150), (1, 50)])
-def test_the_published_archive_is_merged(members: int, rows: int, tmp_path: Path) -> None:
-    """The tutorial's three tables without headers, and one of them alone, lose no row and get no header."""
-    tables = _tables(tmp_path / "tables")
-    assert {table.name: table.stat().st_size for table in tables} == _MEMBERS
-    for table in tables[members:]:
-        table.unlink()
-    archive = Path(shutil.make_archive(str(tmp_path / "archive"), "gztar", tmp_path / "tables"))
-    expected = "".join(table.read_text() for table in tables[:members])
-    assert _merged(archive, tmp_path / "out") == (rows, expected)
-
-
-def test_tables_with_headers_are_merged(tmp_path: Path) -> None:
-    """With `header`, tables of several directories have one header; other and hidden files are left out."""
+def test_archives_are_merged(tmp_path: Path) -> None:
+    """The tutorial's tables without headers, and one of them alone, lose no row and get no header; those of
+    several directories with headers have one, and other and hidden files are left out."""
     header = "sepal_length,sepal_width,petal_length,petal_width,species\n"
-    packed = tmp_path / "packed"
-    contents = [table.read_text() for table in _tables(tmp_path / "tables")]
+    tables = _tables(tmp_path / "all")
+    assert {table.name: table.stat().st_size for table in tables} == _MEMBERS
+    contents = [table.read_text() for table in tables]
+    (tmp_path / "one").mkdir()
+    shutil.copy(tables[0], tmp_path / "one")
     for year in ("2026", "2027"):
-        (packed / year).mkdir(parents=True)
+        (tmp_path / "years" / year).mkdir(parents=True)
         for number, content in enumerate(contents):
-            (packed / year / f"{number}.csv").write_text(header + content)
-    (packed / "README.txt").write_text("no table")
-    (packed / "2026" / "._0.csv").write_bytes(b"\0\5\26\7")
-    archive = Path(shutil.make_archive(str(tmp_path / "archive"), "zip", packed))
-    expected = (300, header + "".join(contents) * 2)
-    assert _merged(archive, tmp_path / "out", header=True) == expected
+            (tmp_path / "years" / year / f"{number}.csv").write_text(header + content)
+    (tmp_path / "years" / "README.txt").write_text("no table")
+    (tmp_path / "years" / "2026" / "._0.csv").write_bytes(b"\0\5\26\7")
+    kinds = {"all": "gztar", "one": "gztar", "years": "zip"}
+    archives = [
+        Path(shutil.make_archive(str(tmp_path / name), kind, tmp_path / name)).name
+        for name, kind in kinds.items()
+    ]
+    with _served(tmp_path) as address:
+        inputs = [{"url": f"{address}/{name}", "header": "years" in name} for name in archives]
+        run = start_locally("aks-spot", "pipelines", "spot_with_retries", tmp_path / "out", *inputs)
+        results, _ = outputs(run)
+    merged = [file.read_text() for file in sorted((tmp_path / "out").rglob("merge/merged"))]
+    text = "".join(contents)
+    assert merged == [text, contents[0], header + text * 2]
+    assert [result["Output"] for result in results] == [150, 50, 300]
 
 
 def test_component_files_are_loaded_from_an_address() -> None:

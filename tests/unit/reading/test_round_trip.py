@@ -35,7 +35,7 @@ _ON_GKE = (
 _OF_AKS = UNKNOWN | {"type": "Standard_D8s_v9"}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(declarations())
 def test_reading_is_the_way_back(declaration: Declaration) -> None:
     """A resolved pool of a declaration equals the pool read from its resource."""

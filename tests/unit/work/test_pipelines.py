@@ -286,7 +286,7 @@ def _assert_exact(profile: Profile) -> None:
             assert _admitted(profile, pool) == {pool.name}
 
 
-@examined(max_examples=30, deadline=None)
+@examined(max_examples=20, deadline=None)
 @given(declarations())
 def test_a_step_goes_to_its_pool_whatever_is_declared(declaration: Declaration) -> None:
     """A step is scheduled only on nodes of its pool, regardless of other pools and taints."""

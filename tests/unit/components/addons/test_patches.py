@@ -100,6 +100,17 @@ def test_a_controller_is_placed_on_the_system_pool() -> None:
     assert spec["priorityClassName"] == HOME.priority_class
 
 
+def test_requests_are_added_and_never_changed() -> None:
+    """A container's own requests stay, and what it does not ask for is the default, or that of its name."""
+    patch = patches.with_requests(
+        {"cpu": "20m", "memory": "128Mi"}, {"main": {"cpu": "100m", "memory": "1Gi"}}
+    )
+    named = pod_spec(patch(deployment(resources={"requests": {"cpu": "5m"}})))["containers"][0]
+    assert named["resources"]["requests"] == {"cpu": "5m", "memory": "1Gi"}
+    unnamed = pod_spec(patches.with_requests({"cpu": "20m", "memory": "128Mi"}, {})(deployment()))
+    assert unnamed["containers"][0]["resources"]["requests"] == {"cpu": "20m", "memory": "128Mi"}
+
+
 def test_an_omitted_deployment_has_no_replicas() -> None:
     """An omitted Deployment has no replicas, and no resource depends on one."""
     item = PATCHES["left_out"](deployment())
