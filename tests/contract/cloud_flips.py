@@ -60,13 +60,11 @@ CLUSTER = [
     ),
     flip("Cluster.name", GKE, "name", "other"),
     flip("Cluster.owner", GKE, "owner", "another-team"),
-    flip("Cluster.cloud", GKE, "cloud.project", "acme-other"),
     flip("Cluster.lifetime", GKE, "lifetime", {"hours": 8}),
     flip("Lifetime.hours", GKE, "lifetime", {"hours": 9}, {"hours": 8}),
     Flip("Cluster.pools", GKE, changed(GKE, pools=GKE["pools"][:2])),
     flip("Cluster.queues", GKE, "queues", [{"name": "all", "pools": ["cpu", "t4", "a100"]}]),
     flip("Cluster.teams", GKE, "teams", [{"name": "vision"}]),
-    flip("Cluster.addons", GKE, "addons", {"trainer": {}}),
     flip("Cluster.adopt", GKE, "adopt", "tests/contract/adopt.json"),
 ]
 _STORED: list[dict[str, Any]] = [{"name": "vision", "bucket": {}, "registry": {}}]
@@ -81,12 +79,10 @@ GKE_CLOUD = [
     flip("Gke.location", GKE, "cloud.location", "us-central1-b"),
     flip("Gke.release_channel", GKE, "cloud.releaseChannel", "rapid"),
     flip("Gke.kubernetes_version", GKE, "cloud.kubernetesVersion", "1.35.2-gke.1200000"),
-    flip("Gke.consolidation", GKE, "cloud.consolidation", {"profile": "balanced"}),
     flip("GkeConsolidation.profile", GKE, "cloud.consolidation.profile", "balanced"),
     flip("Gke.access", GKE, "cloud.access", {"networks": ["203.0.113.0/24"]}),
     flip("GkeAccess.networks", GKE, "cloud.access.networks", ["203.0.113.0/24"], ["198.51.100.0/24"]),
     flip("GkeAccess.private", GKE, "cloud.access", {"private": True}),
-    flip("Gke.network", GKE, "cloud.network", {"nodes": "10.32.0.0/20"}),
     flip("GkeNetwork.nodes", GKE, "cloud.network.nodes", "10.32.0.0/20"),
     flip("GkeNetwork.pods", GKE, "cloud.network.pods", "10.36.0.0/14"),
     flip("GkeNetwork.services", GKE, "cloud.network.services", "10.40.0.0/20"),
@@ -100,7 +96,6 @@ GKE_CLOUD = [
         "172.20.0.0/16",
     ),
     flip("GkeNetwork.services_range", GKE_VPC, "cloud.network.servicesRange", "other"),
-    flip("Gke.keys", GKE, "cloud.keys", {"secrets": f"{RING}/secrets"}),
     flip("GkeKeys.secrets", GKE, "cloud.keys", {"secrets": f"{RING}/secrets"}),
     flip("GkeKeys.disks", GKE, "cloud.keys", {"disks": f"{RING}/disks"}),
     *(
@@ -118,7 +113,6 @@ GKE_CLOUD = [
     *(
         flip(field, with_value(GKE, "cloud.maintenance", MAINTENANCE), f"cloud.maintenance.{path}", value)
         for field, path, value in (
-            ("Maintenance.window", "window.start", "04:00"),
             ("MaintenanceWindow.days", "window.days", ["sunday"]),
             ("MaintenanceWindow.start", "window.start", "04:00"),
             ("MaintenanceWindow.duration", "window.duration", "14h"),
@@ -131,7 +125,6 @@ GKE_CLOUD = [
     ),
     flip("Gke.network_tags", GKE, "cloud.networkTags", ["allow-ssh"]),
     flip("Gke.overrides", GKE, "cloud.overrides", {"enableIntranodeVisibility": True}),
-    flip("Gke.resources", GKE, "cloud.resources", {"router": {"description": "of the nodes"}}),
     *(
         flip(f"GkeResources.{field}", with_value(GKE, "teams", _STORED), f"cloud.resources.{path}", value)
         for field, path, value in (
@@ -155,7 +148,6 @@ AKS_CLOUD = [
     flip("Aks.tier", AKS, "cloud.tier", "standard"),
     flip("Aks.upgrade_channel", AKS, "cloud.upgradeChannel", "stable"),
     flip("Aks.kubernetes_version", AKS, "cloud.kubernetesVersion", "1.34.2"),
-    flip("Aks.access", AKS, "cloud.access", {"admins": ADMINS}),
     flip("AksAccess.admins", AKS, "cloud.access.admins", ADMINS),
     flip("AksAccess.networks", AKS, "cloud.access.networks", ["203.0.113.0/24"]),
     flip("AksAccess.private", AKS, "cloud.access", {"private": True}),
@@ -167,13 +159,11 @@ AKS_CLOUD = [
         {"private": True},
     ),
     flip("AksAccess.login", AKS, "cloud.access.login", "workloadidentity"),
-    flip("Aks.network", AKS, "cloud.network", {"nodes": "10.225.0.0/16"}),
     flip("AksNetwork.nodes", AKS, "cloud.network.nodes", "10.225.0.0/16"),
     flip("AksNetwork.pods", AKS, "cloud.network.pods", "10.246.0.0/16"),
     flip("AksNetwork.services", AKS, "cloud.network.services", "10.2.0.0/16"),
     flip("AksNetwork.subnet", AKS, "cloud.network.subnet", SUBNET),
     flip("AksNetwork.managed", AKS, "cloud.network", {"managed": True}),
-    flip("Aks.keys", AKS, "cloud.keys", AKS_KEYS),
     flip("AksKeys.secrets", AKS, "cloud.keys", AKS_KEYS),
     flip("AksKeys.vault", AKS, "cloud.keys", AKS_KEYS, {"secrets": AKS_KEYS["secrets"], "grant": False}),
     *(
@@ -187,11 +177,9 @@ AKS_CLOUD = [
     ),
     flip("AksKeys.disks", AKS, "cloud.keys", {"disks": SET}),
     flip("AksKeys.grant", AKS, "cloud.keys", {"disks": SET, "grant": False}, {"disks": SET}),
-    flip("Aks.consolidation", AKS, "cloud.consolidation", {"delayMinutes": 2}),
     flip("AksConsolidation.delay_minutes", AKS, "cloud.consolidation.delayMinutes", 3),
     flip("AksConsolidation.after_add_minutes", AKS, "cloud.consolidation.afterAddMinutes", 1),
     flip("Aks.maintenance", AKS, "cloud.maintenance", MAINTENANCE),
-    flip("Aks.resources", AKS, "cloud.resources", {"virtualNetwork": {"enableVmProtection": True}}),
     *(
         flip(f"AksResources.{field}", with_value(AKS, "teams", _SHARED), f"cloud.resources.{path}", value)
         for field, path, value in (

@@ -111,7 +111,6 @@ GKE_POOL = [
     work("Nodes.count", GKE_CPU, "nodes", {"count": 2}, {"count": 1}),
     work("Pool.zones", GKE_CPU, "zones", ["us-central1-b"]),
     work("Pool.location_policy", GKE_SPOT, "locationPolicy", "balanced"),
-    work("Pool.disk", GKE_CPU, "disk", {"sizeGib": 50}),
     work("Disk.size_gib", GKE_CPU, "disk.sizeGib", 50),
     work("Disk.type", GKE_CPU, "disk.type", "pd-ssd"),
     work(
@@ -159,7 +158,6 @@ GKE_POOL = [
     work("Pool.threads_per_core", GKE_CPU, "threadsPerCore", 1),
     work("Pool.tpu_topology", only(GKE, machine="ct5lp-hightpu-4t", nodes={}), "tpuTopology", "4x4", "2x4"),
     work("Pool.shutdown_grace", GKE_SPOT, "shutdownGrace", "120s"),
-    work("Pool.upgrade", GKE_CPU, "upgrade", {"maxSurge": 2}),
     work("Upgrade.max_surge", GKE_CPU, "upgrade", {"maxSurge": 2}, {"maxSurge": 1}),
     work("Upgrade.max_unavailable", GKE_CPU, "upgrade", {"maxUnavailable": 2}, {"maxUnavailable": 1}),
     work("Pool.overrides", GKE_CPU, "overrides", {"nodeConfig": {"minCpuPlatform": "Intel Ice Lake"}}),

@@ -44,18 +44,13 @@ TENANCY = [
         [{"namespace": "default", "name": "mine"}],
         [{"namespace": "default"}],
     ),
-    flip("Cluster.cohort", TEAM, "cohort", {"queueingStrategy": "StrictFIFO"}),
     flip("Cohort.name", TEAM, "cohort.name", "research"),
     flip("Queue.borrowing_limit", TEAM, "queues.0.borrowingLimit", {"t4": 1}),
+    flip("Cohort.preemption", TEAM, "cohort.preemption", {"withinClusterQueue": "Never"}),
     *(
-        flip(f"{owner}.{field}", TEAM, f"{path}.{key}", value)
+        flip(f"{owner}.queueing_strategy", TEAM, f"{path}.queueingStrategy", "StrictFIFO")
         for owner, path in (("Queue", "queues.0"), ("Cohort", "cohort"))
-        for field, key, value in (
-            ("preemption", "preemption", {"withinClusterQueue": "Never"}),
-            ("queueing_strategy", "queueingStrategy", "StrictFIFO"),
-        )
     ),
-    flip("Cluster.cohort", TEAM, "cohort", {"preemption": {"withinClusterQueue": "Never"}}),
     *(
         flip(f"Preemption.{field}", TEAM, f"queues.0.preemption.{key}", "Never")
         for field, key in (
@@ -95,7 +90,6 @@ TENANCY = [
         value=True,
     ),
     team("Team.load_balancers", "loadBalancers", value=True),
-    team("Team.limits", "limits", {"objects": 10}),
     *(team(f"Limits.{name}", "limits", {name: 10}, {}) for name in ("jobs", "pods", "objects")),
     flip(
         "Limits.experiments",

@@ -13,12 +13,11 @@ from pydantic import ValidationError
 from ebbtide.analysis.preview.build_preview import preview_of
 from ebbtide.analysis.preview.preview_document import VERSION, Preview, ResourceReport
 from ebbtide.analysis.preview.words import queue_rows
-from ebbtide.analysis.recording.recording import Recording
 from ebbtide.values.documents import json_schema
 from tests.contract.flips import with_value
 from tests.declarations import GKE, only
 from tests.synth import synth
-from tests.unit.recording.programs import Part, network, run
+from tests.unit.recording.programs import Part, run
 
 
 def _preview(program: Callable[[], object], **config: str) -> Preview:
@@ -214,18 +213,3 @@ def test_the_document_is_its_schema(preview: Preview) -> None:
     ]
     assert undocumented == []
     assert all("description" in part for part in parts)
-
-
-def test_an_empty_recording() -> None:
-    """A program that makes nothing has a document too."""
-    empty = preview_of(Recording(project="shop", stack="dev"))
-    assert empty.counts.resources == 0
-    assert empty.pools == empty.resources == empty.assumptions == ()
-
-
-def test_the_document_is_the_same_each_time() -> None:
-    """Two runs of one program differ in nothing, so that documents can be compared."""
-    texts = {
-        _preview(lambda: [network(f"net-{i}") for i in range(5)] and None).model_dump_json() for _ in range(3)
-    }
-    assert len(texts) == 1

@@ -73,18 +73,6 @@ def test_a_pool_is_read_whole() -> None:
     assert [str(taint) for taint in pool.taints] == [f"{_SPOT}=spot:NoSchedule", "bare:NoExecute"]
 
 
-def test_the_undeclared_spot_taint_is_read() -> None:
-    """AKS adds it."""
-    assert _pool(scale_set_priority="Spot").taints == (
-        TaintReport(_SPOT, "spot", "NoSchedule", automatic=True),
-    )
-
-
-def test_any_price_is_no_limit() -> None:
-    """-1 is AKS's way of saying up to the list price."""
-    assert _pool(scale_set_priority="Spot", spot_max_price=-1).max_price is None
-
-
 @pytest.mark.parametrize(
     ("args", "nodes"),
     [
@@ -100,13 +88,6 @@ def test_any_price_is_no_limit() -> None:
 def test_counts(args: dict[str, Any], nodes: NodesReport) -> None:
     """With autoscaling there are limits, without it a number."""
     assert _pool(**args).nodes == nodes
-
-
-def test_a_capacity_reservation() -> None:
-    """A capacity reservation is the resource id of a group."""
-    group = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/capacityReservationGroups/h100"
-    pool = _pool(capacity_reservation_group_id=group)
-    assert (pool.capacity, pool.reservation) == ("reservation", group)
 
 
 def test_the_system_pool_stands_in_the_cluster() -> None:
@@ -132,3 +113,10 @@ def test_the_system_pool_stands_in_the_cluster() -> None:
     assert (system.name, system.role, system.inline, system.cluster) == ("system", "system", True, "train")
     assert (work.name, work.role, work.inline, work.cluster) == ("work", "work", False, "train")
     assert system.location == work.location == "westeurope"
+
+
+def test_ephemeral_storage_on_the_temporary_disk() -> None:
+    """The kubelet's disk is named if it is the machine's own."""
+    pool = _pool(vm_size="Standard_D8ds_v5", kubelet_disk_type="Temporary")
+    assert pool.local_disks == "the temporary disk for ephemeral storage"
+    assert _pool(vm_size="Standard_D8ds_v5").local_disks == ""

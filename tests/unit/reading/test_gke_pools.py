@@ -85,48 +85,6 @@ def test_what_gke_takes_where_nothing_is_declared() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "capacity", "limit"),
-    [
-        ({"node_config": {"spot": True}}, "spot", None),
-        ({"node_config": {"preemptible": True}}, "preemptible", 86400),
-        ({"node_config": {"flex_start": True, "max_run_duration": "3600s"}}, "flex-start", 3600),
-        (
-            {
-                "queued_provisioning": {"enabled": True},
-                "node_config": {"flex_start": True, "max_run_duration": "604800s"},
-            },
-            "queued",
-            604800,
-        ),
-        (
-            {"node_config": {"reservation_affinity": {"consume_reservation_type": "NO_RESERVATION"}}},
-            "on-demand",
-            None,
-        ),
-        ({"queued_provisioning": {"enabled": False}}, "on-demand", None),
-    ],
-)
-def test_capacity_kinds(args: dict[str, Any], capacity: str, limit: int | None) -> None:
-    """Each has fields of its own, and some a limit on how long a node lives."""
-    pool = _pool(**args)
-    assert (pool.capacity, pool.max_run_seconds) == (capacity, limit)
-
-
-def test_a_reservation_is_named() -> None:
-    """Only a specific one is one."""
-    pool = _pool(
-        node_config={
-            "reservation_affinity": {
-                "consume_reservation_type": "SPECIFIC_RESERVATION",
-                "key": "compute.googleapis.com/reservation-name",
-                "values": ["h100-block"],
-            }
-        }
-    )
-    assert (pool.capacity, pool.reservation) == ("reservation", "h100-block")
-
-
-@pytest.mark.parametrize(
     ("affinity", "named"),
     [("ANY_RESERVATION", "any"), ("ANY_RESERVATION_THEN_FAIL", "any, and no other machines")],
 )
@@ -192,15 +150,6 @@ def test_taints_that_the_cloud_adds() -> None:
         }
     )
     assert declared.taints == (TaintReport("nvidia.com/gpu", "present", "NoSchedule"),)
-
-
-def test_accelerators_that_are_part_of_the_machine() -> None:
-    """The catalog provides them, since no field has them."""
-    assert _pool(node_config={"machine_type": "a2-highgpu-1g"}).accelerator == AcceleratorReport(
-        "nvidia-tesla-a100", 1, 1
-    )
-    assert _pool(node_config={"machine_type": "n2-standard-8"}).accelerator is None
-    assert _pool(node_config={"machine_type": "no-such-machine"}).accelerator is None
 
 
 @pytest.mark.parametrize(
@@ -299,7 +248,7 @@ def test_local_ssds() -> None:
 
 
 def test_shared_gpus() -> None:
-    """Partition, sharing, and the number of shares of a node."""
+    """Partition, sharing and the number of shares of a node are read, and the topology of a TPU slice."""
     sharing = {"gpu_sharing_strategy": "TIME_SHARING", "max_shared_clients_per_gpu": 4}
     gpu = {
         "type": "nvidia-tesla-a100",
@@ -309,6 +258,11 @@ def test_shared_gpus() -> None:
     }
     pool = _pool(node_config={"machine_type": "a2-highgpu-2g", "guest_accelerators": [gpu]})
     assert pool.accelerator == AcceleratorReport("nvidia-tesla-a100", 2, 56, "1g.5gb, time-sharing by 4")
+    tpus = _pool(
+        node_config={"machine_type": "ct5lp-hightpu-4t"},
+        placement_policy={"type": "COMPACT", "tpu_topology": "4x4"},
+    )
+    assert tpus.accelerator == AcceleratorReport("tpu-v5-lite-podslice", 4, 4, topology="4x4")
 
 
 def test_settings() -> None:

@@ -120,8 +120,3 @@ def test_any_name_leaves_the_comment_well_formed(name: str) -> None:
         "<br/>",
         "<!-- -->",
     }
-
-
-def test_rendering_is_deterministic() -> None:
-    """Two renderings of one review are identical."""
-    assert render(large(50)) == render(large(50))

@@ -155,11 +155,6 @@ def test_hostile_names_aretext_of(name: str) -> None:
     assert element_names(root) == element_names(parsed(render(hostile("plain"))))
 
 
-def test_rendering_is_deterministic() -> None:
-    """Two renderings of one review are identical."""
-    assert render(large(50)) == render(large(50))
-
-
 _CODE = """
 import io
 from pathlib import Path
