@@ -1,78 +1,66 @@
 """Sleep and wake of a stack, with a cluster and a cloud that are given."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from ebbtide.analysis.charges import Charge, Rates, flat
-from ebbtide.clients.kubernetes import JSON, MERGE_PATCH, Api, ApiError
-from ebbtide.clients.kubernetes.objects import part
+from ebbtide.clients.kubernetes import MERGE_PATCH, ApiError
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.operations import access
 from ebbtide.operations.engine.failures import OperationError
 from ebbtide.operations.engine.state import ObjectReference, OwnCluster, own_cluster
 from ebbtide.operations.sleep import Running, Sleeper, hold, release, sleep, wake
-from ebbtide.placement import Profile
 from ebbtide.values import clock
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.kueue_api import ASLEEP
-from tests.unit.operations.objects import PROFILE, STATE, Object, condition, made, node, pod
+from tests.unit.operations.objects import STATE, condition, made, node, pod
 from tests.unit.operations.world import QUEUES, World
 
 _KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
-_QUEUE = f"{_KUEUE}/clusterqueues/cpu"
+_QUEUE = f"{QUEUES}/cpu"
 _ADMITTED = {**condition("QuotaReserved"), "admission": {"clusterQueue": "cpu"}}
 
 
-class _Cluster(Api):
-    """A cluster of objects by path. Work that is drained ends.
+class _Cluster(World):
+    """A cluster with one queue, whose work ends if it is drained.
 
     Attributes:
-        objects: objects and lists, by path.
+        reason: a reason against a stop.
         silent: the number of patches that are not answered.
     """
 
-    def __init__(self) -> None:
-        super().__init__(None)
-        self.silent = 0
-        self.objects: dict[str, Any] = {_QUEUE: {"metadata": {"name": "cpu"}, "spec": {}}}
+    reason, silent = "", 0
 
-    def runs(self, *, is_queued: bool = True) -> None:
-        """Let a Job run on a pool."""
+    def has_work(self) -> None:
+        """Let a Job of the queue run on a pool."""
         job = made("train")
-        self.objects["/api/v1/nodes"] = {"items": [node("n", "spot")]}
-        self.objects["/api/v1/pods"] = {"items": [pod("train-0", owner=("Job", job))]}
-        self.objects["/apis/batch/v1/jobs"] = {"items": [job]}
-        if is_queued:
-            self.objects[f"{_KUEUE}/workloads"] = {"items": [made("w", owner=("Job", job), status=_ADMITTED)]}
+        self.objects |= {
+            "/api/v1/nodes/n": node("n", "spot"),
+            "/api/v1/pods/train-0": pod("train-0", owner=("Job", job)),
+            "/apis/batch/v1/jobs/train": job,
+            f"{_KUEUE}/workloads/w": made("w", owner=("Job", job), status=_ADMITTED),
+        }
 
     def ends(self) -> None:
         """End the Job."""
-        for path in ("/api/v1/pods", f"{_KUEUE}/workloads"):
+        for path in ("/api/v1/pods/train-0", f"{_KUEUE}/workloads/w"):
             self.objects.pop(path, None)
 
-    def get(self, path: str, *, accept: str = JSON, **query: str) -> Object:  # noqa: ARG002 - as its base
-        if path not in self.objects:
-            raise ApiError(404, "not found")
-        return self.objects[path]
-
-    def patch(self, path: str, body: Any, kind: str = MERGE_PATCH, **query: str) -> Object:  # noqa: ARG002
+    def patch(self, path: str, body: Any, kind: str = MERGE_PATCH, **query: str) -> Any:
+        """Change the queue."""
         if self.silent:
             self.silent -= 1
             raise ApiError(500, "failed calling webhook")
-        before = self.objects[path]
-        annotations = {**part(before, "metadata", "annotations"), **body["metadata"]["annotations"]}
-        kept = {key: value for key, value in annotations.items() if value is not None}
-        self.objects[path] = {
-            "metadata": {**before["metadata"], "annotations": kept},
-            "spec": {**before["spec"], **body["spec"]},
-        }
         if body["spec"]["stopPolicy"] == "HoldAndDrain":
             self.ends()
-        return self.objects[path]
+        return super().patch(path, body, kind, **query)
+
+    def refusal(self) -> str:
+        """Return the reason against a stop."""
+        return self.reason
 
     @property
     def policy(self) -> str:
@@ -80,41 +68,15 @@ class _Cluster(Api):
         return self.objects[_QUEUE]["spec"].get("stopPolicy", "None")
 
 
-class _Power:
-    """The power of a cluster."""
-
-    def __init__(self, refusal: str = "") -> None:
-        self.stopped, self._refusal = False, refusal
-
-    def refusal(self) -> str:
-        return self._refusal
-
-    def is_stopped(self) -> bool:
-        return self.stopped
-
-    def stop(self, on_step: Callable[[str], None]) -> None:
-        on_step("machines stop")
-        self.stopped = True
-
-    def start(self, on_step: Callable[[str], None]) -> None:
-        on_step("machines start")
-        self.stopped = False
-
-
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> _Cluster:
-    """A cluster without work, with one queue."""
-    made_cluster = _Cluster()
-
-    def connected(_outputs: object, _consequence: str) -> tuple[Api, Profile]:
-        return made_cluster, PROFILE
-
-    monkeypatch.setattr(access, "connected", connected)
-    monkeypatch.setattr("ebbtide.operations.sleep._WEBHOOKS_STEP", 0.0)
-    return made_cluster
+    """A cluster without work."""
+    world = _Cluster([], {_QUEUE: {"metadata": {"name": "cpu"}, "spec": {}}})
+    world.serve(monkeypatch)
+    return world
 
 
-def _sleeper(power: _Power, cloud: CloudKind = CloudKind.GKE) -> Sleeper:
+def _sleeper(power: World, cloud: CloudKind = CloudKind.GKE) -> Sleeper:
     queue = ObjectReference("ClusterQueue", "", "cpu")
     prices = Rates(
         idle=Amount(0.4),
@@ -127,7 +89,7 @@ def _sleeper(power: _Power, cloud: CloudKind = CloudKind.GKE) -> Sleeper:
     return Sleeper("dev", state, OwnCluster(cloud, "id", "train", ()), power, prices, {})
 
 
-def _said(power: _Power, running: Running = Running.REFUSE, **options: Any) -> tuple[bool, str]:
+def _said(power: World, running: Running = Running.REFUSE, **options: Any) -> tuple[bool, str]:
     lines: list[str] = []
     done = sleep(_sleeper(power, **options), running, lines.append)
     return done, "\n".join(lines)
@@ -135,31 +97,30 @@ def _said(power: _Power, running: Running = Running.REFUSE, **options: Any) -> t
 
 def test_an_idle_stack_sleeps_and_wakes(cluster: _Cluster) -> None:
     """Queues are held before machines stop, and released after they start, and the savings are shown."""
-    power = _Power()
-    done, output = _said(power)
-    assert (done, power.stopped, cluster.policy) == (True, True, "Hold")
-    assert output.index("The queues are held") < output.index("machines stop")
+    done, output = _said(cluster)
+    assert (done, cluster.stopped, cluster.policy) == (True, True, "Hold")
+    assert "The queues are held" in output
+    assert cluster.done == ["queue cpu is held", "are being stopped"]
     assert "it saves $0.20 per hour" in output
     assert "Still billed, $0.15 per hour: control plane, address." in output
-    assert "Stack dev is asleep." in _said(power)[1]
+    assert "Stack dev is asleep." in _said(cluster)[1]
     lines: list[str] = []
     cluster.silent = 2
-    wake(_sleeper(power), lines.append)
-    assert (power.stopped, cluster.policy) == (False, "None")
+    wake(_sleeper(cluster), lines.append)
+    assert (cluster.stopped, cluster.policy) == (False, "None")
+    assert cluster.done[2:] == ["are being started", "queue cpu is released"]
     assert ASLEEP not in cluster.objects[_QUEUE]["metadata"]["annotations"]
     assert lines[-1] == "Stack dev is awake."
 
 
-@pytest.mark.usefixtures("cluster")
-def test_a_stopped_aks_cluster_has_no_control_plane() -> None:
+def test_a_stopped_aks_cluster_has_no_control_plane(cluster: _Cluster) -> None:
     """The control plane of a stopped AKS cluster is not billed."""
-    assert "Still billed, $0.050 per hour: address." in _said(_Power(), cloud=CloudKind.AKS)[1]
+    assert "Still billed, $0.050 per hour: address." in _said(cluster, cloud=CloudKind.AKS)[1]
 
 
 _ADDRESS = flat("address", Amount(unknown=("address",)))
 
 
-@pytest.mark.usefixtures("cluster")
 @pytest.mark.parametrize(
     ("items", "words"),
     [
@@ -167,9 +128,9 @@ _ADDRESS = flat("address", Amount(unknown=("address",)))
         ((_ADDRESS,), "an unknown amount"),
     ],
 )
-def test_unknown_prices_are_not_free(items: tuple[Charge, ...], words: str) -> None:
+def test_unknown_prices_are_not_free(cluster: _Cluster, items: tuple[Charge, ...], words: str) -> None:
     """The bill of a sleeping stack is unknown without a known price, or a lower bound with some."""
-    sleeper = _sleeper(_Power())
+    sleeper = _sleeper(cluster)
     rates = replace(sleeper.rates, idle_of_nodes=_ADDRESS.idle, items=items)
     lines: list[str] = []
     sleep(replace(sleeper, rates=rates), Running.REFUSE, lines.append)
@@ -179,33 +140,31 @@ def test_unknown_prices_are_not_free(items: tuple[Charge, ...], words: str) -> N
 
 def test_a_stack_that_expires_before_it_is_woken(cluster: _Cluster) -> None:
     """A stack that would be reaped asleep is not put to sleep, and is told to destroy; others are."""
-    power = _Power()
     state = replace(STATE, expires=clock.now() + timedelta(hours=8))
-    expiring = replace(_sleeper(power), state=state)
+    expiring = replace(_sleeper(cluster), state=state)
     lines: list[str] = []
     assert not sleep(expiring, Running.REFUSE, lines.append, timedelta(hours=11))
     assert "before it would wake, and nothing was changed. Destroy it with" in lines[0]
-    assert (power.stopped, cluster.policy) == (False, "None")
-    assert sleep(_sleeper(power), Running.REFUSE, lines.append, timedelta(hours=11))
+    assert (cluster.stopped, cluster.policy) == (False, "None")
+    assert sleep(_sleeper(cluster), Running.REFUSE, lines.append, timedelta(hours=11))
     assert sleep(expiring, Running.REFUSE, lines.append, timedelta(hours=7))
 
 
 def test_running_work_is_asked_for(cluster: _Cluster) -> None:
     """Running work is named and nothing changes; --now evicts it."""
-    cluster.runs()
-    power = _Power()
-    done, output = _said(power)
-    assert (done, power.stopped, cluster.policy) == (False, False, "None")
+    cluster.has_work()
+    done, output = _said(cluster)
+    assert (done, cluster.stopped, cluster.policy) == (False, False, "None")
     assert "Job train in research: 1 pod on spot" in output
     assert "sleep dev --wait" in output
     assert "sleep dev --now" in output
-    done, _ = _said(power, Running.END)
-    assert (done, power.stopped, cluster.policy) == (True, True, "HoldAndDrain")
+    done, _ = _said(cluster, Running.END)
+    assert (done, cluster.stopped, cluster.policy) == (True, True, "HoldAndDrain")
 
 
 def test_running_work_is_waited_for(cluster: _Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing else is admitted meanwhile, and the machines stop after its end."""
-    cluster.runs()
+    cluster.has_work()
     waits: list[str] = []
 
     def pass_time(_seconds: float) -> None:
@@ -214,27 +173,25 @@ def test_running_work_is_waited_for(cluster: _Cluster, monkeypatch: pytest.Monke
             cluster.ends()
 
     monkeypatch.setattr("ebbtide.operations.sleep.time.sleep", pass_time)
-    power = _Power()
-    assert _said(power, Running.WAIT)[0]
+    assert _said(cluster, Running.WAIT)[0]
     assert waits == ["Hold"] * 3
-    assert power.stopped
+    assert cluster.stopped
 
 
 def test_a_queue_that_a_user_holds_stays_held(cluster: _Cluster) -> None:
     """Waking releases what sleeping held."""
     cluster.objects[_QUEUE]["spec"] = {"stopPolicy": "Hold"}
-    power = _Power()
-    assert _said(power)[0]
-    wake(_sleeper(power), lambda _: None)
+    assert _said(cluster)[0]
+    wake(_sleeper(cluster), lambda _: None)
     assert cluster.policy == "Hold"
 
 
 def test_a_cluster_that_cannot_sleep(cluster: _Cluster) -> None:
     """A cluster that cannot sleep is refused before any change."""
-    power = _Power("It has node auto-provisioning.")
+    cluster.reason = "It has node auto-provisioning."
     with pytest.raises(OperationError, match="cannot sleep, and nothing was changed"):
-        _said(power)
-    assert (power.stopped, cluster.policy) == (False, "None")
+        _said(cluster)
+    assert (cluster.stopped, cluster.policy) == (False, "None")
 
 
 def test_only_a_cluster_of_ones_own_is_stopped() -> None:
@@ -271,35 +228,18 @@ def test_pools_go_back_to_their_declared_sizes() -> None:
     assert pools[2].autoscaling == {"totalMinNodeCount": 0, "totalMaxNodeCount": 9}
 
 
-class _Queue:
-    """A cluster with one queue, whose changes are merged."""
-
-    def __init__(self, policy: str) -> None:
-        self.queue: Object = {"metadata": {"name": "research.cpu"}, "spec": {"stopPolicy": policy}}
-
-    def find(self, _: str) -> Object:
-        """The queue."""
-        return self.queue
-
-    def patch(self, _: str, body: Any) -> None:
-        """Merge the change."""
-        annotations = {**self.queue["metadata"].get("annotations", {}), **body["metadata"]["annotations"]}
-        kept = {key: value for key, value in annotations.items() if value is not None}
-        self.queue = {"metadata": {"name": "research.cpu", "annotations": kept}, "spec": body["spec"]}
-
-
 @pytest.mark.parametrize("before", ["None", "Hold"])
 @pytest.mark.parametrize("drains", [[True], [True, True], [False, True], [False, True, False, True]])
 def test_a_queue_wakes_as_it_was(before: str, drains: list[bool]) -> None:
     """A queue that a person held is held again, however often a sleep was repeated, drained or not."""
-    api = _Queue(before)
+    world = World([], {_QUEUE: {"metadata": {"name": "cpu"}, "spec": {"stopPolicy": before}}})
     for drain in drains:
-        hold(cast("Api", api), ["research.cpu"], drain=drain)
-    assert api.queue["spec"] == {"stopPolicy": "HoldAndDrain"}
-    assert access.is_asleep(api.queue)
-    release(cast("Api", api), ["research.cpu"])
-    assert api.queue["spec"] == {"stopPolicy": before}
-    assert not access.is_asleep(api.queue)
+        hold(world, ["cpu"], drain=drain)
+    assert world.objects[_QUEUE]["spec"] == {"stopPolicy": "HoldAndDrain"}
+    assert access.is_asleep(world.objects[_QUEUE])
+    release(world, ["cpu"])
+    assert world.objects[_QUEUE]["spec"] == {"stopPolicy": before}
+    assert not access.is_asleep(world.objects[_QUEUE])
 
 
 @pytest.mark.parametrize(("status", "minutes"), [(403, 0), (500, 15)])
@@ -307,7 +247,7 @@ def test_a_queue_that_cannot_be_released_is_waited_for(
     monkeypatch: pytest.MonkeyPatch, status: int, minutes: int
 ) -> None:
     """Webhooks that do not answer have a quarter of an hour; a refusal ends the release at once."""
-    world = World([], {f"{QUEUES}/cpu": {"metadata": {"name": "cpu", "annotations": {ASLEEP: "None"}}}})
+    world = World([], {_QUEUE: {"metadata": {"name": "cpu", "annotations": {ASLEEP: "None"}}}})
     time = [0.0]
 
     def refuse(*_: object) -> None:
@@ -330,6 +270,6 @@ def test_a_queue_that_cannot_be_released_is_waited_for(
 )
 def test_a_queue_that_is_stopped_enough_is_not_written(policy: str, drain: bool) -> None:  # noqa: FBT001
     """A person's stop keeps its annotation and its time."""
-    world = World([], {f"{QUEUES}/cpu": {"metadata": {"name": "cpu"}, "spec": {"stopPolicy": policy}}})
+    world = World([], {_QUEUE: {"metadata": {"name": "cpu"}, "spec": {"stopPolicy": policy}}})
     hold(world, ["cpu", "gone"], drain=drain)
     assert world.done == []
