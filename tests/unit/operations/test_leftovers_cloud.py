@@ -6,7 +6,7 @@ import pytest
 
 from ebbtide.analysis.drift.differences import ReadResource
 from ebbtide.clients.clouds.interfaces import Account, CloudGrant, CloudResource, ClusterIdentity, Inventory
-from ebbtide.clients.kubernetes import Api, Object
+from ebbtide.clients.kubernetes import Object
 from ebbtide.operations.access import Clouds
 from ebbtide.operations.engine.state import ObjectReference, State
 from ebbtide.operations.leftovers.cloud import (
@@ -27,19 +27,6 @@ from tests.unit.operations.world import World
 _KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 _BINDINGS = "/apis/rbac.authorization.k8s.io/v1/namespaces/vision/rolebindings"
 _CLUSTER = "projects/acme/locations/us/clusters/train"
-
-
-class _Lists(Api):
-    """An API server with some lists."""
-
-    def __init__(self, lists: dict[str, list[Object]]) -> None:
-        super().__init__(None)
-        self.lists = lists
-
-    def find(self, path: str, **query: str) -> Object | None:
-        """Return a list; None for a kind that is not installed."""
-        assert query == {}
-        return {"items": self.lists[path]} if path in self.lists else None
 
 
 def _item(name: str, namespace: str = "", **content: Any) -> Object:
@@ -67,27 +54,26 @@ def test_objects_that_refer_to_the_stacks_queues() -> None:
     mine = {"clusterQueue": "vision.cpu"}
     owned = {"name": "owned", "namespace": "vision", "ownerReferences": [{"name": "controller"}]}
     role = {"kind": "ClusterRole", "name": "admin"}
-    api = _Lists(
-        {
-            f"{_KUEUE}/clusterqueues": [
-                _item("vision.cpu", spec={"cohortName": "train"}),
-                _item("theirs", spec={"cohortName": "train", **groups("cpu")}),
-                _item("apart", spec={"cohortName": "train", **groups("gpu")}),
-                _item("elsewhere", spec={"cohortName": "other", **groups("cpu")}),
-            ],
-            f"{_KUEUE}/localqueues": [
-                _item("cpu", "vision", spec=mine),
-                _item("extra", "lab", spec=mine),
-                _item("far", "lab", spec={"clusterQueue": "elsewhere"}),
-            ],
-            _BINDINGS: [
-                _item("members", "vision", roleRef=role, subjects=[{"name": "ann"}]),
-                _item("extra", "vision", roleRef=role, subjects=[{"name": "eve"}, {"name": "bob"}]),
-                {"metadata": owned, "roleRef": role, "subjects": [{"name": "x"}]},
-            ],
-        }
-    )
-    found = [(item.kind, item.name, item.id, item.effect) for item in unowned_objects(api, state)]
+    lists = {
+        f"{_KUEUE}/clusterqueues": [
+            _item("vision.cpu", spec={"cohortName": "train"}),
+            _item("theirs", spec={"cohortName": "train", **groups("cpu")}),
+            _item("apart", spec={"cohortName": "train", **groups("gpu")}),
+            _item("elsewhere", spec={"cohortName": "other", **groups("cpu")}),
+        ],
+        f"{_KUEUE}/localqueues": [
+            _item("cpu", "vision", spec=mine),
+            _item("extra", "lab", spec=mine),
+            _item("far", "lab", spec={"clusterQueue": "elsewhere"}),
+        ],
+        _BINDINGS: [
+            _item("members", "vision", roleRef=role, subjects=[{"name": "ann"}]),
+            _item("extra", "vision", roleRef=role, subjects=[{"name": "eve"}, {"name": "bob"}]),
+            {"metadata": owned, "roleRef": role, "subjects": [{"name": "x"}]},
+        ],
+    }
+    world = World([], {f"{path}/{item['metadata']['name']}": item for path in lists for item in lists[path]})
+    found = [(item.kind, item.name, item.id, item.effect) for item in unowned_objects(world, state)]
     assert found == [
         (
             "ClusterQueue",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.clients.kubernetes import JSON, Api, ApiError, Object
+from ebbtide.clients.kubernetes import Api, ApiError, Object
 from ebbtide.operations import access
 from ebbtide.operations.engine.state import ObjectReference
 from ebbtide.operations.leftovers import users
@@ -20,22 +20,13 @@ _LABELS = {"ebbtide.dev/team": "vision"}
 _TIMED_OUT = "kubernetes:core/v1:Namespace (vision): timed out waiting for the condition"
 
 
-class _Cluster(Api):
-    """An API server with one terminating namespace."""
-
-    def __init__(self, message: str, objects: dict[str, list[Object]]) -> None:
-        super().__init__(None)
-        condition = {"type": "NamespaceContentRemaining", "status": "True", "message": message}
-        namespace = {"metadata": {"name": "vision", "labels": _LABELS}, "status": {"conditions": [condition]}}
-        self._answers: dict[str, Object] = {path: {"items": items} for path, items in objects.items()}
-        self._answers["/api/v1/namespaces"] = {"items": [namespace]}
-        self._answers["/apis/batch"] = {"preferredVersion": {"groupVersion": "batch/v1", "version": "v1"}}
-
-    def get(self, path: str, *, accept: str = JSON, **query: str) -> Object:  # noqa: ARG002 - as its base
-        """Return the object of a path."""
-        if path not in self._answers:
-            raise ApiError(404, f"{path} not found", reason="NotFound")
-        return self._answers[path]
+def _cluster(message: str, objects: dict[str, list[Object]]) -> World:
+    """Return a cluster with one terminating namespace."""
+    condition = {"type": "NamespaceContentRemaining", "status": "True", "message": message}
+    namespace = {"metadata": {"name": "vision", "labels": _LABELS}, "status": {"conditions": [condition]}}
+    group = {"preferredVersion": {"groupVersion": "batch/v1", "version": "v1"}}
+    listed = {f"{path}/{item['metadata']['name']}": item for path, items in objects.items() for item in items}
+    return World([], {"/api/v1/namespaces/vision": namespace, "/apis/batch": group, **listed})
 
 
 def _object(name: str, *finalizers: str) -> Object:
@@ -60,7 +51,7 @@ def _connect(monkeypatch: pytest.MonkeyPatch, cluster: Api) -> None:
 
 def test_the_objects_and_their_finalizers_are_named() -> None:
     """Each kind that remains is listed: the objects with finalizers, with the command that removes them."""
-    held, train = users.blocking(_Cluster(_MESSAGE, _OBJECTS))
+    held, train = users.blocking(_cluster(_MESSAGE, _OBJECTS))
     assert held == (
         "Namespace vision cannot end: configmaps/held has the finalizer acme.example/stays. If no controller "
         "removes it any more: kubectl patch configmaps held -n vision --type merge -p "
@@ -73,7 +64,7 @@ def test_the_objects_and_their_finalizers_are_named() -> None:
 def test_many_objects_are_counted() -> None:
     """Ten are named, and the others counted."""
     maps = {next(iter(_OBJECTS)): [_object(f"held-{number}", "a/b") for number in range(14)]}
-    *named, last = users.blocking(_Cluster(_MESSAGE, maps))
+    *named, last = users.blocking(_cluster(_MESSAGE, maps))
     assert len(named) == 10
     assert last == "And 4 more in the namespace vision."
 
@@ -83,13 +74,13 @@ def test_only_a_deletion_that_takes_too_long_is_looked_into(
     monkeypatch: pytest.MonkeyPatch, error: str, count: int
 ) -> None:
     """The cluster is read only if the engine has waited in vain."""
-    _connect(monkeypatch, _Cluster(_MESSAGE, _OBJECTS))
+    _connect(monkeypatch, _cluster(_MESSAGE, _OBJECTS))
     assert len(list(users.advice(dict[str, Any], [error]))) == count
 
 
 def test_a_cluster_that_does_not_answer_adds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine's own errors stay the message."""
-    cluster = _Cluster(_MESSAGE, _OBJECTS)
+    cluster = _cluster(_MESSAGE, _OBJECTS)
     monkeypatch.setattr(cluster, "get", _unanswered)
     _connect(monkeypatch, cluster)
     assert list(users.advice(dict[str, Any], [_TIMED_OUT])) == []

@@ -205,7 +205,7 @@ class World(Api):
             item
             for name, item in self.objects.items()
             if name.rpartition("/")[0] == path
-            and (not key or part(item, "metadata", "labels").get(key) == value)
+            and (not key or _has_label(item, key, value))
         ]
         if not items and path.rpartition("/")[2] not in ("jobs", "nodes", "pods", "workloads"):
             raise ApiError(404, "not found")
@@ -475,6 +475,11 @@ def recorded(
 ) -> Recording:
     """Record a program once."""
     return _recorded(_Run(files, updates, deployed))
+
+
+def _has_label(item: Object, key: str, value: str) -> bool:
+    labels = part(item, "metadata", "labels")
+    return labels.get(key) == value if value else key in labels
 
 
 def _merged(before: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
