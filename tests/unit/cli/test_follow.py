@@ -7,7 +7,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from ebbtide.cli import app, follow_progress
 from ebbtide.cli.follow import submit
@@ -107,15 +107,19 @@ class _Preempting(_Server):
         return [event(uid, "TriggeredScaleUp", at=_at(at)) for uid, at in starts.items()]
 
 
+def _submitted(server: _Preempting, patch: pytest.MonkeyPatch) -> Result:
+    """Run the command of docs/following.md that creates a Job and follows it."""
+    patch.setattr(Api, "of_user", lambda _context="": server)
+    patch.setattr(submission.time, "sleep", server.sleep)
+    patch.setattr(clock, "now", lambda: datetime(2026, 11, 20, 14, 48, tzinfo=UTC))
+    patch.setenv("EBBTIDE_PROFILE", DEV.json())
+    (command,) = (it for _, it in commands() if "ebbtide job train " in it and "--submit" in it)
+    return CliRunner().invoke(app, shlex.split(command)[1:])
+
+
 def test_a_job_that_survives_a_preemption(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command of docs/following.md prints the lines that the page shows, and the cost of both pods."""
-    server = _Preempting()
-    monkeypatch.setattr(Api, "of_user", lambda _context="": server)
-    monkeypatch.setattr(submission.time, "sleep", server.sleep)
-    monkeypatch.setattr(clock, "now", lambda: datetime(2026, 11, 20, 14, 48, tzinfo=UTC))
-    monkeypatch.setenv("EBBTIDE_PROFILE", DEV.json())
-    (command,) = (it for _, it in commands() if "ebbtide job train " in it and "--submit" in it)
-    done = CliRunner().invoke(app, shlex.split(command)[1:])
+    done = _submitted(_Preempting(), monkeypatch)
     assert (done.exit_code, [done.stdout]) == (0, output("docs/following.md", "Job train is"))
 
 
@@ -146,13 +150,7 @@ class _Forging(_Preempting):
 
 def test_a_line_of_a_pod_is_not_taken_for_ebbtides(monkeypatch: pytest.MonkeyPatch) -> None:
     """Among the lines of pods, each line of Ebbtide has a prefix, which is escaped in those of a pod."""
-    server = _Forging()
-    monkeypatch.setattr(Api, "of_user", lambda _context="": server)
-    monkeypatch.setattr(submission.time, "sleep", server.sleep)
-    monkeypatch.setattr(clock, "now", lambda: datetime(2026, 11, 20, 14, 48, tzinfo=UTC))
-    monkeypatch.setenv("EBBTIDE_PROFILE", DEV.json())
-    (command,) = (it for _, it in commands() if "ebbtide job train " in it and "--submit" in it)
-    CliRunner().invoke(app, shlex.split(command)[1:])
+    _submitted(_Forging(), monkeypatch)
     lines = CliRunner().invoke(app, ["follow", "train", "-n", "lab", "--logs"]).stdout.splitlines()
     forged = [line for line in lines if not line.startswith("ebbtide: ")]
     assert forged == [
@@ -182,12 +180,7 @@ class _Failing(_Preempting):
 
 def test_a_missing_module_hints_at_setup(monkeypatch: pytest.MonkeyPatch) -> None:
     """The end of a failed Job names the option that installs what its log misses."""
-    server = _Failing()
-    monkeypatch.setattr(Api, "of_user", lambda _context="": server)
-    monkeypatch.setattr(submission.time, "sleep", server.sleep)
-    monkeypatch.setenv("EBBTIDE_PROFILE", DEV.json())
-    (command,) = (it for _, it in commands() if "ebbtide job train " in it and "--submit" in it)
-    CliRunner().invoke(app, shlex.split(command)[1:])
+    _submitted(_Failing(), monkeypatch)
     done = CliRunner().invoke(app, ["follow", "train", "-n", "lab", "--logs"])
     assert done.exit_code == 1, done.output
     assert "ebbtide: The image does not have wandb. --setup 'python -m pip install wandb'" in done.output

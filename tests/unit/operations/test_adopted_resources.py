@@ -95,13 +95,6 @@ def test_an_adopted_resource_is_never_deleted(operations: Sequence[str], refusal
     assert bool(refusals) is bool(refusal)
 
 
-class _Cluster:
-    """An API server that returns objects by their paths."""
-
-    def __init__(self, objects: Mapping[str, Any]) -> None:
-        self.find = objects.get
-
-
 def test_an_undo_restores_the_objects_of_kueue_that_differ() -> None:
     """A patch has the found fields and removes others; one that is as it was, or is deleted, is left."""
     queue = {"cohortName": "ml", "resourceGroups": [{"flavors": [{"name": "theirs"}]}]}
@@ -130,7 +123,7 @@ def test_an_undo_restores_the_objects_of_kueue_that_differ() -> None:
         },
     }
     objects = {path: {**item, "metadata": {"name": "any"}} for path, item in live.items()}
-    found = list(restorations(cast("Api", _Cluster(objects)), entries))
+    found = list(restorations(cast("Api", SimpleNamespace(find=objects.get)), entries))
     assert [(item.title, item.path, item.paths) for item in found] == [
         ("ClusterQueue theirs", f"{root}/clusterqueues/theirs", ["spec.cohortName"]),
         ("WorkloadPriorityClass high", f"{root}/workloadpriorityclasses/high", ["value", "description"]),

@@ -14,16 +14,15 @@ from ebbtide.analysis.preview.stack_files import StackFiles
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.review_document import ChangeReport, DifferenceReport, FieldChangeReport
-from ebbtide.clients.kubernetes import JSON, Api
 from ebbtide.operations import access
 from ebbtide.operations.engine.stack import Completed, Stack
 from ebbtide.operations.leftovers.stack import existing_elsewhere, existing_refusals
 from ebbtide.operations.update import up
 from ebbtide.operations.update.plan import Done, Plan, done_since, evicted_pools
-from ebbtide.placement import Profile
 from ebbtide.placement.profile import PRIORITIES
 from ebbtide.values.kueue_api import API_VERSION
-from tests.unit.operations.objects import PROFILE, made, node, pod
+from tests.unit.operations.objects import made, node, pod
+from tests.unit.operations.world import World
 
 _COMPLETED = Completed(datetime(2026, 11, 20, 10, tzinfo=UTC))
 
@@ -337,32 +336,17 @@ def test_pools_whose_pods_are_evicted() -> None:
     }
 
 
-class _Cluster(Api):
-    """A cluster with a Job on each of two pools."""
-
-    def __init__(self, *pools: str) -> None:
-        super().__init__(None)
-        jobs = [made(f"train-{pool}") for pool in pools]
-        self._items = {
-            "/api/v1/nodes": [node(pool, pool) for pool in pools],
-            "/api/v1/pods": [
-                pod(f"pod-{pool}", node=pool, owner=("Job", job))
-                for pool, job in zip(pools, jobs, strict=True)
-            ],
-            "/apis/batch/v1/jobs": jobs,
-        }
-
-    def get(self, path: str, *, accept: str = JSON, **query: str) -> Any:  # noqa: ARG002 - as its base
-        return {"items": self._items.get(path, [])}
-
-
 def test_the_work_that_an_update_evicts_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs on a pool whose nodes the cloud recreates are listed, and the question counts them."""
-
-    def connected(*_: object) -> tuple[Api, Profile]:
-        return _Cluster("spot", "system"), PROFILE
-
-    monkeypatch.setattr(access, "connected", connected)
+    world = World([])
+    for pool in ("spot", "system"):
+        job = made(f"train-{pool}")
+        world.objects |= {
+            f"/api/v1/nodes/{pool}": node(pool, pool),
+            f"/api/v1/pods/{pool}": pod(f"pod-{pool}", node=pool, owner=("Job", job)),
+            f"/apis/batch/v1/jobs/{pool}": job,
+        }
+    world.serve(monkeypatch)
     stack = SimpleNamespace(name="added", outputs=dict)
     update = up.Update(cast("Stack", stack), cast("StackFiles", None), Console())
     plan = Plan((), "Update stack added?", False, (), frozenset(), (), frozenset({"spot"}))  # noqa: FBT003

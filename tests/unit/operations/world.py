@@ -204,8 +204,7 @@ class World(Api):
         items = [
             item
             for name, item in self.objects.items()
-            if name.rpartition("/")[0] == path
-            and (not key or _has_label(item, key, value))
+            if name.rpartition("/")[0] == path and (not key or _has_label(item, key, value))
         ]
         if not items and path.rpartition("/")[2] not in ("jobs", "nodes", "pods", "workloads"):
             raise ApiError(404, "not found")
