@@ -54,7 +54,7 @@ def test_objects_that_refer_to_the_stacks_queues() -> None:
     mine = {"clusterQueue": "vision.cpu"}
     owned = {"name": "owned", "namespace": "vision", "ownerReferences": [{"name": "controller"}]}
     role = {"kind": "ClusterRole", "name": "admin"}
-    lists = {
+    lists: dict[str, list[Any]] = {
         f"{_KUEUE}/clusterqueues": [
             _item("vision.cpu", spec={"cohortName": "train"}),
             _item("theirs", spec={"cohortName": "train", **groups("cpu")}),
@@ -72,7 +72,9 @@ def test_objects_that_refer_to_the_stacks_queues() -> None:
             {"metadata": owned, "roleRef": role, "subjects": [{"name": "x"}]},
         ],
     }
-    world = World([], {f"{path}/{item['metadata']['name']}": item for path in lists for item in lists[path]})
+    world = World(
+        [], {f"{path}/{item['metadata']['name']}": item for path, items in lists.items() for item in items}
+    )
     found = [(item.kind, item.name, item.id, item.effect) for item in unowned_objects(world, state)]
     assert found == [
         (

@@ -411,11 +411,11 @@ class World(Api):
         """Return whether the machines are stopped."""
         return self.stopped
 
-    def stop(self, _: object) -> None:
+    def stop(self, on_step: object) -> None:  # noqa: ARG002 - as its protocol
         """Stop the machines."""
         self.effect("are being stopped", lambda: setattr(self, "stopped", True))
 
-    def start(self, _: object) -> None:
+    def start(self, on_step: object) -> None:  # noqa: ARG002 - as its protocol
         """Start the machines."""
         self.effect("are being started", lambda: setattr(self, "stopped", False))
 
