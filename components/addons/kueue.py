@@ -10,8 +10,7 @@ from ebbtide.declaration.catalog.versions import Pin
 from ebbtide.declaration.model.addons import Kueue as Declared
 from ebbtide.declaration.model.addons import remote_inputs
 from ebbtide.declaration.model.cluster import Cluster, kueue_memory
-from ebbtide.placement.kueue_settings import FAIR_SHARING, frameworks, uncounted, wait_for_pods
-from ebbtide.placement.queue_objects import QUEUES_LABEL
+from ebbtide.placement.queue_objects import FAIR_SHARING, QUEUES_LABEL, frameworks, uncounted, wait_for_pods
 from ebbtide.values import durations
 from ebbtide.values.kueue_api import CONFIGURATION
 

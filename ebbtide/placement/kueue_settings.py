@@ -1,4 +1,4 @@
-"""Settings of Kueue's controller that the queues depend on, and their comparison with an existing Kueue's."""
+"""Comparison of an existing Kueue's settings with those that the queues depend on."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,10 +10,16 @@ import yaml
 
 from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.declaration.model.addons import Kueue
-from ebbtide.declaration.model.capacity import FlexStart
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.placement.queue_objects import QUEUES_LABEL
+from ebbtide.placement.queue_objects import (
+    DEFAULT_WAIT,
+    FAIR_SHARING,
+    QUEUES_LABEL,
+    frameworks,
+    uncounted,
+    wait_for_pods,
+)
 from ebbtide.values import durations
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.selectors import selects
@@ -21,47 +27,20 @@ from ebbtide.values.selectors import selects
 CONFIG_KEY: Final = "controller_manager_config.yaml"
 _WEBHOOK: Final = "-webhook-service"
 
-FAIR_SHARING: Final[Mapping[str, Any]] = {
-    "preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
-}
-_UNCOUNTED: Final = ("ephemeral-storage",)
-_INTERFACES: Final = "networking.gke.io.networks"
-"""Resources that GKE adds to pods with several interfaces (GKE docs, multinetwork-gke, 2026)."""
+DEFINITION: Final = next(iter(Kueue.spec.definitions))
+"""CustomResourceDefinition whose conversion webhook is the controller."""
 
-_BASE = timedelta(minutes=30)
-_FROM_ZERO = timedelta(hours=1)
-_FOR_STOCK = timedelta(days=7)
-
-
-def frameworks(declaration: Cluster) -> list[str]:
-    """Return the frameworks that Kueue manages: Jobs, pods (pipeline steps and Katib's trials), those of the
-    add-ons, and the declared ones."""
-    enabled = ["batch/job", "pod"]
-    for add_on in declaration.add_ons:
-        enabled += add_on.spec.frameworks
-    if declaration.addons.kueue is not None:
-        enabled += declaration.addons.kueue.frameworks
-    return list(dict.fromkeys(enabled))
-
-
-def uncounted(declaration: Cluster) -> tuple[str, ...]:
-    """Return the prefixes of resources that no flavor has: work that requests one would never be admitted."""
-    return (*_UNCOUNTED, *([_INTERFACES] if declaration.gpu_networks else []))
-
-
-def wait_for_pods(declaration: Cluster) -> timedelta:
-    """Return the time limit from a workload's admission until its pods are ready; then Kueue requeues it.
-
-    Kueue's default of 30 minutes if nodes exist; an hour if pools start from zero, with a driver to install
-    and images to pull; a week if a flex-start pool waits for capacity after admission. Queued provisioning
-    waits before admission, in its admission check.
-    """
-    used = {name for queue in declaration.resolved_queues for name in queue.pools}
-    pools = [pool for pool in declaration.pools if pool.name in used]
-    if any(isinstance(pool.capacity, FlexStart) for pool in pools):
-        return _FOR_STOCK
-    starts = any(pool.nodes.count is None and not pool.nodes.min for pool in pools)
-    return _FROM_ZERO if starts else _BASE
+_WAITS: Final = (0, 19)
+"""The first release that waits for pods by default (Kueue, CHANGELOG-0.19.md)."""
+_VISIBILITY_PORT: Final = 8082
+"""Default port of the aggregated API (Kueue 0.19.2, apis/config/v1beta2/defaults.go)."""
+_OPEN_PORTS: Final = (443, 10250)
+"""Ports of nodes that a private control plane reaches (GKE docs, private clusters, 2026)."""
+_TAG: Final = re.compile(r":v?(\d+)\.(\d+)\.\d+")
+_GATES: Final = "--feature-gates="
+_DEFAULT_FRAMEWORKS: Final = ("batch/job",)
+_NEEDED_GATES: Final = ("FlavorFungibility", "HierarchicalCohorts")
+"""Feature gates, on by default, that the queues depend on: pools in order, and cohorts that own quota."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +66,6 @@ class Installation:
     def deployment(self) -> str:
         """Deployment of the controller."""
         return f"{self.name}-controller-manager"
-
-
-DEFINITION: Final = next(iter(Kueue.spec.definitions))
-"""CustomResourceDefinition whose conversion webhook is the controller."""
 
 
 def installation(definition: Mapping[str, Any] | None) -> Installation:
@@ -134,19 +109,6 @@ class Difference:
 
     fault: Fault
     is_refused: bool = False
-
-
-_WAITS: Final = (0, 19)
-"""The first release that waits for pods by default (Kueue, CHANGELOG-0.19.md)."""
-_VISIBILITY_PORT: Final = 8082
-"""Default port of the aggregated API (Kueue 0.19.2, apis/config/v1beta2/defaults.go)."""
-_OPEN_PORTS: Final = (443, 10250)
-"""Ports of nodes that a private control plane reaches (GKE docs, private clusters, 2026)."""
-_TAG: Final = re.compile(r":v?(\d+)\.(\d+)\.\d+")
-_GATES: Final = "--feature-gates="
-_DEFAULT_FRAMEWORKS: Final = ("batch/job",)
-_NEEDED_GATES: Final = ("FlavorFungibility", "HierarchicalCohorts")
-"""Feature gates, on by default, that the queues depend on: pools in order, and cohorts that own quota."""
 
 
 def differences(
@@ -266,7 +228,7 @@ def _waiting(
             line,
         )
         return
-    limit = _duration(part(settings, "waitForPodsReady").get("timeout") or durations.in_seconds(_BASE))
+    limit = _duration(part(settings, "waitForPodsReady").get("timeout") or durations.in_seconds(DEFAULT_WAIT))
     if limit is not None and limit < needed:
         yield _warned(
             "waitForPodsReady.timeout",

@@ -1,11 +1,14 @@
-"""Manifests of the queues: Kueue's objects, and those by which autoscalers fall back to other pools."""
+"""Manifests of the queues: Kueue's objects, those by which autoscalers fall back to other pools, and the
+settings of Kueue's controller that they depend on."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from datetime import timedelta
+from typing import Any, Final
 
 import yaml
 
+from ebbtide.declaration.model.capacity import FlexStart
 from ebbtide.declaration.model.cloud import Aks, Gke, GkeConsolidation
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.tenancy import Queue
@@ -23,15 +26,34 @@ from ebbtide.placement.queueing import (
 from ebbtide.values.kueue_api import API_VERSION
 from ebbtide.values.paths import Object
 
-CONTROLLER = "kueue.x-k8s.io/provisioning-request"
-QUEUES_LABEL = "ebbtide.dev/queues"
+CONTROLLER: Final = "kueue.x-k8s.io/provisioning-request"
+QUEUES_LABEL: Final = "ebbtide.dev/queues"
 """Label of the namespaces whose workloads Kueue manages; its webhooks, which fail closed, select no other
 namespace."""
 
-RETRIES = {"backoffLimitCount": 10, "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800}
+RETRIES: Final = {"backoffLimitCount": 10, "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800}
 """Retries of a provisioning request, with exponential backoff up to half an hour: three hours in total. After
 the last one, Kueue deactivates the workload; with upstream's default of three retries, after seven minutes,
 too soon for scarce hardware."""
+
+EXPANDER_MAP: Final = "cluster-autoscaler-priority-expander"
+"""Name of the ConfigMap in kube-system that the priority expander reads (kubernetes/autoscaler,
+cluster-autoscaler/expander/priority, 2026)."""
+
+_STEP: Final = 10
+_ANY_OTHER: Final = 1
+
+FAIR_SHARING: Final[Mapping[str, Any]] = {
+    "preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
+}
+_UNCOUNTED: Final = ("ephemeral-storage",)
+_INTERFACES: Final = "networking.gke.io.networks"
+"""Resources that GKE adds to pods with several interfaces (GKE docs, multinetwork-gke, 2026)."""
+
+DEFAULT_WAIT: Final = timedelta(minutes=30)
+"""Kueue's own time limit from admission until pods are ready."""
+_FROM_ZERO: Final = timedelta(hours=1)
+_FOR_STOCK: Final = timedelta(days=7)
 
 
 def _object(kind: str, name: str, spec: Mapping[str, Any], **metadata: Any) -> Object:
@@ -207,14 +229,6 @@ def layers(queueing: Queueing) -> tuple[tuple[Object, ...], ...]:
     )
 
 
-EXPANDER_MAP = "cluster-autoscaler-priority-expander"
-"""Name of the ConfigMap in kube-system that the priority expander reads (kubernetes/autoscaler,
-cluster-autoscaler/expander/priority, 2026)."""
-
-_STEP = 10
-_ANY_OTHER = 1
-
-
 def compute_class(queue: Queue, consolidation: GkeConsolidation) -> Object:
     """Return the ComputeClass of a queue with fallback: a rule for each pool, since the pools of one rule
     have no order. It creates no other pools and moves no workloads; while no pool has capacity, workloads
@@ -279,3 +293,34 @@ def fallback_objects(cluster: Cluster) -> tuple[Object, ...]:
             return tuple(compute_class(queue, consolidation) for queue in queues)
         case Aks():
             return (expander_map(cluster),) if queues else ()
+
+
+def frameworks(declaration: Cluster) -> list[str]:
+    """Return the frameworks that Kueue manages: Jobs, pods (pipeline steps and Katib's trials), those of the
+    add-ons, and the declared ones."""
+    enabled = ["batch/job", "pod"]
+    for add_on in declaration.add_ons:
+        enabled += add_on.spec.frameworks
+    if declaration.addons.kueue is not None:
+        enabled += declaration.addons.kueue.frameworks
+    return list(dict.fromkeys(enabled))
+
+
+def uncounted(declaration: Cluster) -> tuple[str, ...]:
+    """Return the prefixes of resources that no flavor has: work that requests one would never be admitted."""
+    return (*_UNCOUNTED, *([_INTERFACES] if declaration.gpu_networks else []))
+
+
+def wait_for_pods(declaration: Cluster) -> timedelta:
+    """Return the time limit from a workload's admission until its pods are ready; then Kueue requeues it.
+
+    Kueue's default of 30 minutes if nodes exist; an hour if pools start from zero, with a driver to install
+    and images to pull; a week if a flex-start pool waits for capacity after admission. Queued provisioning
+    waits before admission, in its admission check.
+    """
+    used = {name for queue in declaration.resolved_queues for name in queue.pools}
+    pools = [pool for pool in declaration.pools if pool.name in used]
+    if any(isinstance(pool.capacity, FlexStart) for pool in pools):
+        return _FOR_STOCK
+    starts = any(pool.nodes.count is None and not pool.nodes.min for pool in pools)
+    return _FROM_ZERO if starts else DEFAULT_WAIT

@@ -19,9 +19,8 @@ from ebbtide.operations.traces import clusters
 from ebbtide.operations.traces.existing import ExistingWork, PodRequests, read_existing
 from ebbtide.operations.traces.history import pod_seconds, pods_at_once
 from ebbtide.placement import Profile
-from ebbtide.placement.kueue_settings import FAIR_SHARING
 from ebbtide.placement.profile import PoolProfile
-from ebbtide.placement.queue_objects import layers
+from ebbtide.placement.queue_objects import FAIR_SHARING, layers
 from ebbtide.placement.queueing import (
     CPU,
     MEMORY,

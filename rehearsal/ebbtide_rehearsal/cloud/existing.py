@@ -18,7 +18,8 @@ from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.faults import DeclarationError
-from ebbtide.placement.kueue_settings import Installation, frameworks, uncounted
+from ebbtide.placement.kueue_settings import Installation
+from ebbtide.placement.queue_objects import frameworks, uncounted
 from ebbtide.values.kueue_api import CONFIGURATION
 from ebbtide_rehearsal.cloud import ids
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
