@@ -18,7 +18,7 @@ from ebbtide.declaration.project.adopt_file import (
     read_adopt_file,
     unknown_resources,
 )
-from ebbtide.declaration.project.source import NAMESPACE
+from ebbtide.declaration.project.configuration import NAMESPACE
 from ebbtide.declaration.providers.constraints import PATCH_FORCE
 
 _KUBERNETES: Final = "kubernetes:"

@@ -10,17 +10,16 @@ from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import advice, declare
 from ebbtide.declaration.model.faults import DeclarationError
-from ebbtide.declaration.project.extends import ExtendsError, extended
-from ebbtide.declaration.project.source import (
+from ebbtide.declaration.project.configuration import (
     NAMESPACE,
     answer,
     completed,
-    find_misplaced,
-    find_source,
+    merged,
     parsed,
     project_directory,
     with_defaults,
 )
+from ebbtide.errors import ExtendsError
 from ebbtide.placement.derive import profile
 from ebbtide.text import and_list
 
@@ -41,12 +40,14 @@ def declared(written: object, **defaults: Any) -> Cluster:
     """
     try:
         name = f"{pulumi.get_project()}-{pulumi.get_stack()}"
-        declaration = extended(written, project_directory(Path.cwd())).value
+        declaration, _ = merged(written, project_directory(Path.cwd()))
         cluster = declare(with_defaults(declaration, defaults), default_name=name)
     except ExtendsError as error:
         raise pulumi.RunError(str(error)) from None
     except DeclarationError as error:
-        from ebbtide.declaration.project.diagnostics import declaration_text  # noqa: PLC0415 - for errors alone
+        # An update of a valid declaration does without these modules.
+        from ebbtide.declaration.project.diagnostics import declaration_text  # noqa: PLC0415
+        from ebbtide.declaration.project.source import find_source  # noqa: PLC0415
 
         source = find_source(Path.cwd(), pulumi.get_stack())
         raise pulumi.RunError(declaration_text(error, source)) from None
@@ -67,13 +68,15 @@ def configured() -> Cluster:
     config = pulumi.Config(NAMESPACE)
     written = config.get("cluster")
     if written is None:
+        from ebbtide.declaration.project.source import find_misplaced  # noqa: PLC0415 - for errors alone
+
         stack = pulumi.get_stack()
         hints = " ".join(str(key) for key in find_misplaced(Path.cwd(), stack))
         write = f"Write one under `ebbtide:cluster` in Pulumi.{stack}.yaml; README.md has an example."
         raise pulumi.RunError(f"The stack {stack} declares no cluster. {hints or write}")
     root = project_directory(Path.cwd())
     try:
-        return declared(completed(extended(parsed(written), root), config.get, root))
+        return declared(completed(*merged(parsed(written), root), config.get, root))
     except ExtendsError as error:
         raise pulumi.RunError(str(error)) from None
 
@@ -98,7 +101,7 @@ def settings(config: _Settings, *names: str) -> dict[str, str]:
     """
     root = project_directory(Path.cwd())
     try:
-        bases = extended(parsed(config.get("cluster") or ""), root).bases
+        _, bases = merged(parsed(config.get("cluster") or ""), root)
         found = {name: answer(name, config.get, bases, root) for name in names}
     except ExtendsError as error:
         raise pulumi.RunError(str(error)) from None

@@ -27,7 +27,7 @@ from ebbtide.declaration.model.base import POOL_TYPES
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.pool_inputs import field_by_input
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
-from ebbtide.declaration.project.source import NAMESPACE, REPLACEMENTS, SUFFIX
+from ebbtide.declaration.project.configuration import NAMESPACE, REPLACEMENTS, SUFFIX
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.declaration.providers.schema import properties
 from ebbtide.values.cloud_kind import CloudKind

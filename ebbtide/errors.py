@@ -1,6 +1,9 @@
-"""The base of errors for users."""
+"""Errors for users: their base, and the one of a file that cannot be extended."""
 
-from typing import ClassVar
+from typing import ClassVar, Final
+
+EXTENDS: Final = "extends"
+"""Field of a declaration with the file that it extends, relative to the directory of `Pulumi.yaml`."""
 
 
 class EbbtideError(Exception):
@@ -11,3 +14,9 @@ class EbbtideError(Exception):
     """
 
     rule: ClassVar[str] = "command"
+
+
+class ExtendsError(EbbtideError):
+    """A base file is missing, malformed or extends itself, or lacks an item that the declaration removes."""
+
+    rule = EXTENDS

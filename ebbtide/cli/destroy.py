@@ -83,7 +83,7 @@ def _selected(cwd: Path) -> str:
     Raises:
         OperationError: none is selected.
     """
-    from ebbtide.declaration.project.source import project_directory
+    from ebbtide.declaration.project.configuration import project_directory
     from ebbtide.operations.engine.backend import Backend
     from ebbtide.operations.engine.failures import OperationError
 

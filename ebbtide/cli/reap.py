@@ -69,7 +69,7 @@ def reap(
     if yes:
         given.begin()
     from ebbtide.clients.clouds.interfaces import Account
-    from ebbtide.declaration.project.source import project_directory
+    from ebbtide.declaration.project.configuration import project_directory
     from ebbtide.operations.ending import expiry as reaping
     from ebbtide.operations.engine.backend import Backend
 

@@ -23,19 +23,11 @@ from ebbtide.declaration.catalog.machines import machine_names
 from ebbtide.declaration.catalog.prices import own_prices
 from ebbtide.declaration.model.declare import whole_schema, with_changes
 from ebbtide.declaration.project import yaml_file
-from ebbtide.declaration.project.extends import Declaration, ExtendsError, base_files, extended, inherited
-from ebbtide.declaration.project.source import (
-    DECLARATION,
-    NAMESPACE,
-    MisplacedKey,
-    Source,
-    completed,
-    misplaced_keys,
-    parsed,
-    stack_file,
-)
+from ebbtide.declaration.project.configuration import NAMESPACE, completed, parsed, stack_file
+from ebbtide.declaration.project.extends import DECLARATION, Declaration, base_files, extended, inherited
+from ebbtide.declaration.project.source import MisplacedKey, Source, misplaced_keys
 from ebbtide.declaration.project.yaml_file import Document, Yaml, positions_below
-from ebbtide.errors import EbbtideError
+from ebbtide.errors import EbbtideError, ExtendsError
 from ebbtide.text import and_list
 from ebbtide.values.cloud_kind import CloudKind
 
@@ -226,8 +218,12 @@ class StackFiles:
                 f"{self.config_file} declares no cluster. "
                 + (hint or f"Write one under `{DECLARATION}`; README.md has a minimal example.")
             )
+        declared = self.source.declaration
         own = completed(
-            self.source.declaration, lambda name: self.config.get(f"{NAMESPACE}:{name}"), self.root
+            declared.value,
+            declared.bases,
+            lambda name: self.config.get(f"{NAMESPACE}:{name}"),
+            self.root,
         )
         return copy.deepcopy(own)
 

@@ -6,8 +6,9 @@ from typing import Final, Literal
 
 from ebbtide.declaration.model.faults import DeclarationError, Fault
 from ebbtide.declaration.model.shape.findings import may_depend_on
-from ebbtide.declaration.project.extends import Declaration, ExtendsError
+from ebbtide.declaration.project.extends import Declaration
 from ebbtide.declaration.project.source import MisplacedKey, Position, Source
+from ebbtide.errors import ExtendsError
 from ebbtide.text import and_list, did_you_mean, several
 from ebbtide.values.documents import DocumentPart
 

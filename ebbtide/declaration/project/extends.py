@@ -13,24 +13,15 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 from ebbtide.declaration.project.yaml_file import Position, Positions, YamlFileError, positions_below, read
-from ebbtide.errors import EbbtideError
+from ebbtide.errors import EXTENDS, ExtendsError
 from ebbtide.values.paths import Key, path_text
 
 DECLARATION: Final = "ebbtide:cluster"
 """Configuration key of a stack's cluster declaration."""
 
-EXTENDS: Final = "extends"
-"""Field with the base file, relative to the directory of `Pulumi.yaml`."""
-
 _BY_NAME: Final = frozenset({"pools", "queues", "teams"})
 _ITEM: Final = re.compile(r"(pools|queues|teams)\[(\d+)\]")
 _DELETE: Final = ("$patch", "delete")
-
-
-class ExtendsError(EbbtideError):
-    """A base file is missing, malformed or extends itself, or lacks an item that the declaration removes."""
-
-    rule = "extends"
 
 
 class AddedItem(NamedTuple):

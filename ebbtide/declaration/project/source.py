@@ -1,32 +1,25 @@
 """Source positions of a declaration: file, line and column of its parts, and misplaced keys of the file."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.shape.error_locations import aliases_of
-from ebbtide.declaration.project.extends import DECLARATION, Declaration, ExtendsError, extended, inherited
+from ebbtide.declaration.project.configuration import NAMESPACE, REPLACEMENTS, project_directory, stack_file
+from ebbtide.declaration.project.extends import DECLARATION, Declaration, extended
 from ebbtide.declaration.project.yaml_file import (
     Document,
     Position,
-    Yaml,
     YamlFileError,
     positions_below,
     read,
 )
+from ebbtide.errors import ExtendsError
 from ebbtide.values.paths import Key, path_keys
-from ebbtide.values.user_files import parse_json
-
-NAMESPACE: Final = "ebbtide"
-"""Configuration namespace, independent of the project's name."""
-REPLACEMENTS: Final = "replacements"
-"""Configuration key of a run that replaces pools: each with `name`, `nodes` and `inputs`."""
-SUFFIX: Final = ".next"
-"""Suffix of the replacement's resource name. No pool's name contains a dot."""
 
 _CUTOFF: Final = 0.7
 _KEYS: Final = ("cluster", "policy", "prices")
@@ -207,14 +200,6 @@ def _item(value: object, key: Key) -> object:
     return cast("Mapping[Key, object]", value)[key] if isinstance(value, Mapping | Sequence) else None
 
 
-def parsed(text: str) -> object:
-    """Parse a declaration's configuration value: JSON, or else plain text."""
-    try:
-        return parse_json(text)
-    except ValueError:
-        return text
-
-
 def find_source(directory: Path, stack: str) -> Source | None:
     """Find a stack's declaration in the project's files, for error positions only.
 
@@ -246,29 +231,10 @@ def find_source(directory: Path, stack: str) -> Source | None:
             return None
 
 
-def project_directory(directory: Path) -> Path:
-    """Return the directory of `Pulumi.yaml`, in or above a directory; the directory itself without one."""
-    above = (directory, *directory.parents)
-    return next((parent for parent in above if (parent / "Pulumi.yaml").is_file()), directory)
-
-
 def find_misplaced(directory: Path, stack: str) -> tuple[MisplacedKey, ...]:
     """Find the unused keys of a stack's file; arguments as for `find_source`."""
     found = _stack_file(directory, stack)
     return tuple(misplaced_keys(*found)) if found else ()
-
-
-def stack_file(root: Path, settings: Mapping[str, Yaml], stack: str) -> Path:
-    """Return the path of a stack's file, which may not exist.
-
-    Args:
-        root: the directory of `Pulumi.yaml`.
-        settings: the content of `Pulumi.yaml`, whose `stackConfigDir` moves the stacks' files.
-        stack: the stack's name.
-    """
-    directory = root / str(settings.get("stackConfigDir") or "")
-    files = [directory / f"Pulumi.{stack}.{suffix}" for suffix in ("yaml", "yml")]
-    return next((file for file in files if file.is_file()), files[0])
 
 
 def _stack_file(directory: Path, stack: str) -> tuple[Path, Document, str] | None:
@@ -283,66 +249,3 @@ def _stack_file(directory: Path, stack: str) -> tuple[Path, Document, str] | Non
         return None
     shown = file.relative_to(directory) if file.is_relative_to(directory) else file
     return shown, document, str(settings.get("name"))
-
-
-Setting = Callable[[str], str | None]
-"""A setting of the stack by its name in the namespace; None without one."""
-
-_ACCOUNTS: Final = {"project": "gke", "subscription": "aks"}
-"""Settings with a cloud's account, and the cloud."""
-
-
-def answer(name: str, setting: Setting, bases: tuple[str, ...], directory: Path) -> str | None:
-    """Return a setting of the stack, its own or that of a file that its declaration extends.
-
-    Args:
-        bases: the files that it extends, the nearest first.
-        directory: the directory of `Pulumi.yaml`.
-    """
-    own = setting(name)
-    base = None if own else inherited(f"{NAMESPACE}:{name}", None, bases, directory)
-    return str(base.value) if base else own
-
-
-def completed(declaration: Declaration, setting: Setting, directory: Path) -> Any:
-    """Return a declaration with owner, account and location as the stack's settings have them, where it does
-    not declare them itself.
-
-    Args:
-        directory: the directory of `Pulumi.yaml`.
-
-    Raises:
-        ExtendsError: the stack has accounts of two clouds, or a base cannot be used.
-    """
-    names = ("owner", *_ACCOUNTS, "location")
-    answers = {name: answer(name, setting, declaration.bases, directory) for name in names}
-    found = {name: value for name, value in answers.items() if value}
-    match declaration.value:
-        case {"cloud": {"kind": str(kind)}}:
-            accounts = [name for name, cloud in _ACCOUNTS.items() if name in found and kind == cloud]
-        case _:
-            accounts = [name for name in _ACCOUNTS if name in found]
-    if len(accounts) > 1:
-        raise ExtendsError(
-            "The stack has ebbtide:project, which is of GKE, and ebbtide:subscription, which is of AKS. "
-            "Remove one of them, or declare cloud.kind."
-        )
-    defaults: dict[str, Any] = {"owner": found["owner"]} if "owner" in found else {}
-    for account in accounts:
-        own = {name: found[name] for name in (account, "location") if name in found}
-        defaults["cloud"] = {"kind": _ACCOUNTS[account], **own}
-    return with_defaults(declaration.value, defaults)
-
-
-def with_defaults(written: object, defaults: Mapping[str, Any]) -> object:
-    """Complete a declaration with defaults, for an object with those of its fields; anything but a mapping is
-    returned unchanged, for validation to report."""
-    if not isinstance(written, Mapping):
-        return written
-    fields = dict(cast("Mapping[str, Any]", written))
-    for key, default in defaults.items():
-        if key not in fields:
-            fields[key] = default
-        elif isinstance(default, Mapping) and isinstance(fields[key], Mapping):
-            fields[key] = {**default, **fields[key]}
-    return fields

@@ -27,7 +27,8 @@ from ebbtide.declaration.project.adopt_file import (
     default_file,
     read_adopt_file,
 )
-from ebbtide.declaration.project.source import DECLARATION, NAMESPACE
+from ebbtide.declaration.project.configuration import NAMESPACE
+from ebbtide.declaration.project.extends import DECLARATION
 from ebbtide.operations import access
 from ebbtide.operations.adopting.kueue_objects import compare_objects, content
 from ebbtide.operations.engine.events import Step

@@ -26,7 +26,8 @@ from ebbtide.declaration.project.adopt_file import (
     read_adopt_file,
     write_adopt_file,
 )
-from ebbtide.declaration.project.source import DECLARATION, stack_file
+from ebbtide.declaration.project.configuration import stack_file
+from ebbtide.declaration.project.extends import DECLARATION
 from ebbtide.operations.adopting import azure, google, sources
 from ebbtide.operations.adopting.found import Adoption, AdoptionError, Found, merged
 from ebbtide.operations.adopting.kueue import AdoptedQueues, adopt_queues, adopted_objects

@@ -27,7 +27,7 @@ from ebbtide.analysis.review.build_review import POOL_NAMES, new_pools_beside
 from ebbtide.clients.kubernetes import Api, ApiError, Object
 from ebbtide.clients.kubernetes.objects import condition, part, parts, text
 from ebbtide.declaration.model.labels_and_taints import AGENT_POOL, NODE_POOL
-from ebbtide.declaration.project.source import SUFFIX
+from ebbtide.declaration.project.configuration import SUFFIX
 from ebbtide.text import several
 from ebbtide.values import clock
 from ebbtide.values.kueue_api import API_PATH

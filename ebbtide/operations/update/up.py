@@ -26,7 +26,7 @@ from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import parts, text
 from ebbtide.declaration.project import yaml_file
-from ebbtide.declaration.project.source import NAMESPACE, REPLACEMENTS, SUFFIX
+from ebbtide.declaration.project.configuration import NAMESPACE, REPLACEMENTS, SUFFIX
 from ebbtide.operations import access, inspection
 from ebbtide.operations.engine import state
 from ebbtide.operations.engine.events import WORDS, Step, narration

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from ebbtide.analysis.preview.build_preview import preview_of
 from ebbtide.analysis.preview.stack_files import StackFileError, read_stack
 from ebbtide.declaration.model.declare import declare
-from ebbtide.declaration.project.extends import ExtendsError, extended
+from ebbtide.declaration.project.extends import extended
+from ebbtide.errors import ExtendsError
 from tests.repository import ROOT
 from tests.synth import synth_stack
 
