@@ -12,6 +12,18 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 _REACTION: Final = 8  # seconds of the wall clock, on a busy machine
+OUT_OF_RESOURCES: Final = "scale.up.error.out.of.resources"
+QUOTA_EXCEEDED: Final = "scale.up.error.quota.exceeded"
+SKIPPED: Final = "no.scale.up.mig.skipped"
+FAILING_PREDICATE: Final = "no.scale.up.mig.failing.predicate"
+SCALE_DOWN_DISABLED: Final = "no.scale.down.node.scale.down.disabled.annotation"
+NO_PLACE: Final = "no.scale.down.node.no.place.to.move.pods"
+NOT_SAFE_TO_EVICT: Final = "no.scale.down.node.pod.not.safe.to.evict.annotation"
+NO_CONTROLLER: Final = "no.scale.down.node.pod.not.backed.by.controller"
+SYSTEM_POD: Final = "no.scale.down.node.pod.kube.system.unmovable"
+LOCAL_STORAGE: Final = "no.scale.down.node.pod.has.local.storage"
+DISRUPTION_BUDGET: Final = "no.scale.down.node.pod.not.enough.pdb"
+NOT_EVICTED: Final = "scale.down.error.failed.to.evict.pods"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,20 +88,6 @@ class NodeSettings:
             least_idle_seconds=_REACTION * speed,
             booking_seconds=max(usual.booking_seconds, 2 * _REACTION * speed),
         )
-
-
-OUT_OF_RESOURCES: Final = "scale.up.error.out.of.resources"
-QUOTA_EXCEEDED: Final = "scale.up.error.quota.exceeded"
-SKIPPED: Final = "no.scale.up.mig.skipped"
-FAILING_PREDICATE: Final = "no.scale.up.mig.failing.predicate"
-SCALE_DOWN_DISABLED: Final = "no.scale.down.node.scale.down.disabled.annotation"
-NO_PLACE: Final = "no.scale.down.node.no.place.to.move.pods"
-NOT_SAFE_TO_EVICT: Final = "no.scale.down.node.pod.not.safe.to.evict.annotation"
-NO_CONTROLLER: Final = "no.scale.down.node.pod.not.backed.by.controller"
-SYSTEM_POD: Final = "no.scale.down.node.pod.kube.system.unmovable"
-LOCAL_STORAGE: Final = "no.scale.down.node.pod.has.local.storage"
-DISRUPTION_BUDGET: Final = "no.scale.down.node.pod.not.enough.pdb"
-NOT_EVICTED: Final = "scale.down.error.failed.to.evict.pods"
 
 
 def no_scale_up(reasons: Iterable[str], skipped: Iterable[str]) -> list[str]:

@@ -21,6 +21,21 @@ from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.pod_requests import amounts, total
 
 Expander = Literal["random", "most-pods", "least-waste", "priority"]
+NO_ZONE: Final = "0"
+"""Zone label of nodes without a zone: Azure uses a fault domain (cloud-provider-azure docs,
+topics/availability-zones)."""
+State = Literal["waiting", "starting", "running", "draining", "ending", "stopped"]
+_LONGEST: Final = 63
+_DIGITS: Final = string.digits + string.ascii_lowercase
+_HEX: Final = string.hexdigits[:16]
+REQUEST_LABEL: Final = "autoscaling.gke.io/provisioning-request"
+"""Label of a node that was created for a ProvisioningRequest that GKE had queued."""
+UNINITIALIZED: Final = "node.cloudprovider.kubernetes.io/uninitialized"
+"""Key of a new node's taint until the cloud's controller has initialized the node."""
+NOT_READY: Final = "node.kubernetes.io/not-ready"
+"""Key of Kubernetes' taint on a node until its kubelet is ready."""
+_PODS: Final = {"gke": 110, "aks": 250}
+RECLAIMABLE = ("spot", "preemptible")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +70,6 @@ class Autoscaling:
     eviction_seconds: float = 600
     skip_local_storage: bool = False
     skip_system_pods: bool = True
-
-
-NO_ZONE: Final = "0"
-"""Zone label of nodes without a zone: Azure uses a fault domain (cloud-provider-azure docs,
-topics/availability-zones)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +150,6 @@ class NodePool:
         return replace(self, **changes)
 
 
-State = Literal["waiting", "starting", "running", "draining", "ending", "stopped"]
-
-
 @dataclass(frozen=True, slots=True)
 class Machine:
     """A machine of a node pool.
@@ -195,11 +202,6 @@ class Machine:
 def billed_count(machines: Iterable[Machine], pool: NodePool) -> int:
     """Return the number of machines that count towards a pool's maximum: those that are not being removed."""
     return sum(machine.pool == pool.name and not machine.is_leaving for machine in machines)
-
-
-_LONGEST: Final = 63
-_DIGITS: Final = string.digits + string.ascii_lowercase
-_HEX: Final = string.hexdigits[:16]
 
 
 def _hash(text: str, length: int, digits: str) -> str:
@@ -261,21 +263,6 @@ def _last(identity: str) -> str:
 def resize_request(request: str) -> str:
     """Return the name of GKE's resize request for a ProvisioningRequest."""
     return f"gke-{_hash(request, 16, _HEX)}"
-
-
-REQUEST_LABEL: Final = "autoscaling.gke.io/provisioning-request"
-"""Label of a node that was created for a ProvisioningRequest that GKE had queued."""
-
-
-UNINITIALIZED: Final = "node.cloudprovider.kubernetes.io/uninitialized"
-"""Key of a new node's taint until the cloud's controller has initialized the node."""
-
-
-NOT_READY: Final = "node.kubernetes.io/not-ready"
-"""Key of Kubernetes' taint on a node until its kubelet is ready."""
-
-
-_PODS: Final = {"gke": 110, "aks": 250}
 
 
 def labels(pool: NodePool, zone: str, name: str) -> dict[str, str]:
@@ -349,9 +336,6 @@ def runs_on(daemon: Pod, node_labels: dict[str, str], pool: NodePool) -> bool:
             if taint.effect != "PreferNoSchedule"
         )
     )
-
-
-RECLAIMABLE = ("spot", "preemptible")
 
 
 def is_recreated(machine: Machine, capacity: str) -> bool:

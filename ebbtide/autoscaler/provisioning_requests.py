@@ -58,6 +58,16 @@ _OVER: Final = RequestCondition(
     reason="CapacityReservationTimeExpired",
     message="Capacity reservation time is expired",
 )
+_CLASSES: Final = {"gke": (QUEUED, CHECK, ATOMIC), "aks": (CHECK, ATOMIC)}
+_ACCEPTED: Final = "Provisioning Request was successfully queued."
+_EXPIRED: Final = (
+    "Capacity booking for the Provisioning Request has expired and the nodes are now candidates for scale "
+    "down when underutilized."
+)
+_REVOKED: Final = (
+    "Capacity provisioned for the Provisioning Request was reclaimed and is no longer available in "
+    "the cluster."
+)
 
 
 def _by_autoscaler(
@@ -93,9 +103,6 @@ def ordered(request: ProvisioningRequest, *, came: bool) -> RequestCondition | N
     return None if "Provisioned" in request.denied else _NOT_FOUND
 
 
-_CLASSES: Final = {"gke": (QUEUED, CHECK, ATOMIC), "aks": (CHECK, ATOMIC)}
-
-
 def decide(
     request: ProvisioningRequest,
     snapshot: ClusterSnapshot,
@@ -121,17 +128,6 @@ def decide(
     if "Accepted" not in had:
         return RequestCondition(kind="Accepted", status=True, reason="SuccessfullyQueued", message=_ACCEPTED)
     return _provision(request, snapshot, since, settings)
-
-
-_ACCEPTED: Final = "Provisioning Request was successfully queued."
-_EXPIRED: Final = (
-    "Capacity booking for the Provisioning Request has expired and the nodes are now candidates for scale "
-    "down when underutilized."
-)
-_REVOKED: Final = (
-    "Capacity provisioned for the Provisioning Request was reclaimed and is no longer available in "
-    "the cluster."
-)
 
 
 def _booked(

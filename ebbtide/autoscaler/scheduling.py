@@ -27,6 +27,8 @@ CONSUMES = (
 _NAME = "metadata.name"
 _FROM_DAEMON = ("DaemonSet", "Node")
 _LOCAL = ("emptyDir", "hostPath")
+ZONE: Final = "topology.kubernetes.io/zone"
+_FORBIDS: Final = ("NoSchedule", "NoExecute")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +169,6 @@ def _affinity(spec: Object) -> tuple[Term, ...]:
         )
         for term in parts(required, "nodeSelectorTerms")
     )
-
-
-ZONE: Final = "topology.kubernetes.io/zone"
-_FORBIDS: Final = ("NoSchedule", "NoExecute")
 
 
 @dataclass(frozen=True, slots=True)

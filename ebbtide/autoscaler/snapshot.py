@@ -21,6 +21,12 @@ from ebbtide.values.pod_requests import Amounts, amounts
 
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 """Key of the autoscaler's taint on a node that it removes."""
+QUEUED: Final = "queued-provisioning.gke.io"
+"""GKE's provisioning class for queued capacity."""
+ATOMIC: Final = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
+"""The cluster autoscaler's provisioning class for all nodes or none."""
+CHECK: Final = "check-capacity.autoscaling.x-k8s.io"
+"""The cluster autoscaler's provisioning class for existing free capacity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,16 +212,6 @@ def share(pods: Sequence[Pod], node: Node, accelerator: str, *, daemons_count: b
 
 def _requested(pods: Sequence[Pod], name: str) -> Decimal:
     return sum((pod.requests.get(name, Decimal(0)) for pod in pods), Decimal(0))
-
-
-QUEUED: Final = "queued-provisioning.gke.io"
-"""GKE's provisioning class for queued capacity."""
-
-ATOMIC: Final = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
-"""The cluster autoscaler's provisioning class for all nodes or none."""
-
-CHECK: Final = "check-capacity.autoscaling.x-k8s.io"
-"""The cluster autoscaler's provisioning class for existing free capacity."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,14 @@ from ebbtide.values.cloud_kind import CloudKind, by_cloud
 from ebbtide.values.given_command import given_command
 from ebbtide.values.kueue_api import ASLEEP
 
+_DENIED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
+LOGINS: Final = by_cloud(gke="gcloud auth application-default login", aks="az login")
+_VARIABLES: Final = by_cloud(
+    gke=("GOOGLE_PROJECT", "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT"),
+    aks=("ARM_SUBSCRIPTION_ID",),
+)
+"""Variables that the providers read (pulumi-gcp 10.2, pulumi-azure-native 3.29)."""
+
 
 class UnansweredError(OperationError):
     """The cluster does not answer."""
@@ -114,10 +122,6 @@ def _parsed(kubeconfig: Any) -> Mapping[str, Any]:
     return parsed  # pyright: ignore[reportUnknownVariableType] - JSON
 
 
-_DENIED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
-LOGINS: Final = by_cloud(gke="gcloud auth application-default login", aks="az login")
-
-
 @dataclass(frozen=True, slots=True)
 class Clouds:
     """Projects and subscriptions.
@@ -171,13 +175,6 @@ def commands(cluster: ClusterIdentity) -> str:
         aks=f"az resource list --subscription {cluster.account.id} --resource-group "
         f"{cluster.node_resource_group} --output table",
     )[cluster.account.cloud]
-
-
-_VARIABLES: Final = by_cloud(
-    gke=("GOOGLE_PROJECT", "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT"),
-    aks=("ARM_SUBSCRIPTION_ID",),
-)
-"""Variables that the providers read (pulumi-gcp 10.2, pulumi-azure-native 3.29)."""
 
 
 def check_accounts(

@@ -32,6 +32,18 @@ from ebbtide.values.cloud_kind import CloudKind, by_cloud
 from ebbtide.values.given_command import given_command
 
 Status = Literal["ok", "problem", "skipped"]
+_PULUMI: Final = PINS["pulumi"].version
+_PASSPHRASE: Final = ("PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE")
+_PLUGINS: Final[Mapping[CloudKind, tuple[str, str]]] = by_cloud(
+    gke=("gke-gcloud-auth-plugin", "gcloud components install gke-gcloud-auth-plugin"),
+    aks=("kubelogin", "az aks install-cli"),
+)
+"""Credential plugins of the clusters' kubeconfigs, with the command that installs them (GKE docs,
+cluster-access-for-kubectl; azure-aks-docs, kubelogin-authentication, 2026)."""
+_PREFIXES: Final = by_cloud(gke="gcp:", aks="azure-native:")
+_AGREE: Final = timedelta(minutes=1)
+_TIMEOUT: Final = 30  # seconds
+_OFFLINE: Final = "It needs the network, and --offline was given."
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +61,6 @@ class Finding:
     status: Status
     message: str
     fix: str = ""
-
-
-_PULUMI: Final = PINS["pulumi"].version
-_PASSPHRASE: Final = ("PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE")
-_PLUGINS: Final[Mapping[CloudKind, tuple[str, str]]] = by_cloud(
-    gke=("gke-gcloud-auth-plugin", "gcloud components install gke-gcloud-auth-plugin"),
-    aks=("kubelogin", "az aks install-cli"),
-)
-"""Credential plugins of the clusters' kubeconfigs, with the command that installs them (GKE docs,
-cluster-access-for-kubectl; azure-aks-docs, kubelogin-authentication, 2026)."""
-_PREFIXES: Final = by_cloud(gke="gcp:", aks="azure-native:")
-_AGREE: Final = timedelta(minutes=1)
-_TIMEOUT: Final = 30  # seconds
-_OFFLINE: Final = "It needs the network, and --offline was given."
 
 
 def examine(

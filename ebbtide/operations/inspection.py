@@ -23,6 +23,11 @@ from ebbtide.text import and_list, several
 from ebbtide.values import durations
 from ebbtide.values.cloud_kind import CloudKind
 
+_CLAIM: Final = "kubernetes:core/v1:PersistentVolumeClaim"
+_NAMED: Final = 3
+_UNKNOWN_WORK = "running work is unknown"
+_SHOWN: Final = 20
+
 
 @dataclass(frozen=True, slots=True)
 class Volume:
@@ -80,10 +85,6 @@ def volumes_left(before: Iterable[Volume], after: Iterable[Volume] | None, state
         if volume.namespace in state.namespaces
         and (volume.retained if existing is None else volume.name in existing)
     ]
-
-
-_CLAIM: Final = "kubernetes:core/v1:PersistentVolumeClaim"
-_NAMED: Final = 3
 
 
 def of_state(deployment: Mapping[str, Any]) -> list[StoredData]:
@@ -188,9 +189,6 @@ def named(stored: Collection[StoredData]) -> str:
     return and_list([*names[:_NAMED], *more]) if names else ""
 
 
-_UNKNOWN_WORK = "running work is unknown"
-
-
 @dataclass(frozen=True, slots=True)
 class Inspection:
     """The state of a cluster before a destroy.
@@ -256,9 +254,6 @@ def _current_volumes(cluster: Inspection, state: State) -> list[Volume] | None:
         return list(volumes_of(cluster.api))
     except ApiError:
         return None
-
-
-_SHOWN: Final = 20
 
 
 def running_lines(work: Sequence[Work], now: datetime, heading: str = "Unfinished work") -> Iterator[str]:

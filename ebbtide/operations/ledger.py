@@ -25,6 +25,11 @@ _HOUR: Final = 3600.0
 _PERIOD: Final = "every five minutes"
 """Schedule of the recorder (components/addons/costs.py)."""
 _SMALLEST: Final = 0.0005
+AGREEMENT: Final = 0.03
+"""Largest difference at which the record agrees with the export, as a part of the billed cost."""
+_POOL_TAG: Final = re.compile(r'"aks-managed-poolName"\s*:\s*"([^"]*)"')
+"""Tag of an AKS pool's machines in the column of tags, with or without the braces of JSON (Azure docs, cost
+details schema, 2026)."""
 
 
 class CostRecordError(EbbtideError):
@@ -313,14 +318,6 @@ def _notes(record: Record, start: float, nodes: Sequence[Sum], work: Sequence[Su
 def moment(seconds: float) -> str:
     """Return seconds since 1970 as a time in UTC, to the minute."""
     return clock.in_utc(datetime.fromtimestamp(seconds, UTC))
-
-
-AGREEMENT: Final = 0.03
-"""Largest difference at which the record agrees with the export, as a part of the billed cost."""
-
-_POOL_TAG: Final = re.compile(r'"aks-managed-poolName"\s*:\s*"([^"]*)"')
-"""Tag of an AKS pool's machines in the column of tags, with or without the braces of JSON (Azure docs, cost
-details schema, 2026)."""
 
 
 class BillingFileError(EbbtideError):

@@ -46,6 +46,14 @@ from ebbtide.work.queue_causes import queue_cause
 _UNKNOWN: Final = "waiting work is unknown"
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _REQUESTS: Final = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
+UNUSED_HOURS: Final = 1
+"""Time without use, hours."""
+UNKNOWN: Final = "its status is unknown"
+_START: Final = timedelta(minutes=15)
+"""Maximum time that a node takes to become ready; the autoscalers of GKE and AKS then give up
+(cluster-autoscaler, `max-node-provision-time`)."""
+_SPENT: Final = timedelta(days=30)
+"""Period of recorded costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,10 +235,6 @@ def _name(item: Object) -> str:
     return str(item["metadata"]["name"])
 
 
-UNUSED_HOURS: Final = 1
-"""Time without use, hours."""
-
-
 def gpu_status(sources: MetricSources | None) -> GpuStatus:
     """Return the pods that have held GPUs for an hour without using them.
 
@@ -254,14 +258,6 @@ def gpu_status(sources: MetricSources | None) -> GpuStatus:
             for (namespace, pod, node), count in sorted(held.items())
         ),
     )
-
-
-UNKNOWN: Final = "its status is unknown"
-_START: Final = timedelta(minutes=15)
-"""Maximum time that a node takes to become ready; the autoscalers of GKE and AKS then give up
-(cluster-autoscaler, `max-node-provision-time`)."""
-_SPENT: Final = timedelta(days=30)
-"""Period of recorded costs."""
 
 
 class _NodeState(Enum):

@@ -17,6 +17,10 @@ from ebbtide.values.clock import in_utc
 from ebbtide.values.documents import DocumentPart
 
 VERSION: Final = "ebbtide.dev/status/v1"
+_SHOWN: Final = 10
+"""Maximum number of rows for work, and for the waiting work of a queue."""
+_WHOLE: Final = {"CAPACITY", "STATE", "OLDEST", "FOR"}
+"""Columns of few words, which a narrow terminal does not break; names break."""
 
 
 class PoolStatus(DocumentPart):
@@ -203,10 +207,6 @@ class Status(DocumentPart):
     """Cost."""
 
 
-_SHOWN: Final = 10
-"""Maximum number of rows for work, and for the waiting work of a queue."""
-
-
 def never_message(queue: str, work: WaitingWork) -> str:
     """Return the message about waiting work that no pool of its queue can run."""
     return (
@@ -232,10 +232,6 @@ def tables(status: Status) -> RenderableType:
         *map(Text, _cost(status)),
         Text(_expiry(status)),
     )
-
-
-_WHOLE: Final = {"CAPACITY", "STATE", "OLDEST", "FOR"}
-"""Columns of few words, which a narrow terminal does not break; names break."""
 
 
 def _table(*columns: str, right: Sequence[str] = ()) -> Table:

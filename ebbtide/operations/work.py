@@ -36,6 +36,9 @@ _CONTROLLERS: Final = {
 _WORKLOADS: Final = f"{API_PATH}/workloads"
 _DRAIN: Final = 600.0  # seconds; pods may have a long grace period
 _DRAIN_STEP: Final = 1.0
+_OVER: Final = frozenset({"Succeeded", "Failed"})
+_ENDED: Final = frozenset({"Complete", "Completed", "Failed", "Finished"})
+_WAIT_FOR_KUEUE: Final = ("Job", "JobSet", "TrainJob")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +76,6 @@ def list_volumes(api: Api) -> tuple[Object, ...]:
 def _listed(api: Api, path: str) -> tuple[Object, ...]:
     # From the API server's cache (resourceVersion 0), which avoids a read of all pods from etcd.
     return tuple(items_of(api.find(path, resourceVersion="0")))
-
-
-_OVER: Final = frozenset({"Succeeded", "Failed"})
-_ENDED: Final = frozenset({"Complete", "Completed", "Failed", "Finished"})
-_WAIT_FOR_KUEUE: Final = ("Job", "JobSet", "TrainJob")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,12 @@ from ebbtide.values import durations, quantities
 from ebbtide.work.errors import WorkloadError
 
 MEBIBYTE: Final = 1024**2
+LABEL_LENGTH: Final = 63
+_LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
+_SUBDOMAIN: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+_SUBDOMAIN_LENGTH: Final = 253
+_VARIABLE: Final = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
+_DATA_KEY: Final = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 
 
 def _parsed(text: str) -> Decimal:
@@ -69,14 +75,6 @@ def seconds(name: str, duration: str | timedelta) -> int:
     if total < 1:
         raise WorkloadError(f"{name} is {duration!r}, which is not a duration: write it as 90m, 12h or 7d.")
     return total
-
-
-LABEL_LENGTH: Final = 63
-_LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
-_SUBDOMAIN: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
-_SUBDOMAIN_LENGTH: Final = 253
-_VARIABLE: Final = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
-_DATA_KEY: Final = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 
 
 def is_label(text: str, length: int = LABEL_LENGTH) -> bool:

@@ -8,6 +8,8 @@ from typing import Final
 from ebbtide.clients.kubernetes import ApiError
 from ebbtide.errors import EbbtideError
 
+_KUBECTL: Final = "check that `kubectl get namespaces` works"
+
 
 class WorkloadError(EbbtideError, ValueError):
     """A workload that cannot run as described.
@@ -63,9 +65,6 @@ class Problems:
     def all(self) -> tuple[str, ...]:
         """The problems, in order."""
         return tuple(self._problems)
-
-
-_KUBECTL: Final = "check that `kubectl get namespaces` works"
 
 
 class ClusterError(WorkloadError):

@@ -25,6 +25,15 @@ VERSION: Final = "ebbtide.dev/why/v1"
 """Version of the document of `ebbtide why --format json`."""
 OBVIOUS: Final = frozenset({"New", "Starting"})
 """Causes that the phase of a workload tells."""
+USER: Final = "ebbtide.dev/user"
+"""Annotation with the user who created a workload."""
+JOB_UID: Final = "kueue.x-k8s.io/job-uid"
+"""The label by which Kueue's Workload names its Job (kueue, pkg/controller/constants, 0.19)."""
+_GATE: Final = "kueue.x-k8s.io/admission"
+"""Scheduling gate of a pod that Kueue has not admitted (kueue, pkg/controller/jobs/pod, 0.19.2)."""
+POSITIONS: Final = "/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/{}/localqueues/{}/pendingworkloads"
+_REQUESTS: Final = "/apis/autoscaling.x-k8s.io/v1/namespaces/{}/provisioningrequests"
+_TRAINER: Final = "/openapi/v3/apis/trainer.kubeflow.org/v1alpha1"
 
 
 class Actor(StrEnum):
@@ -73,14 +82,6 @@ class Cause:
             "actor": self.actor.value,
             "until": self.until.isoformat() if self.until else None,
         }
-
-
-USER: Final = "ebbtide.dev/user"
-"""Annotation with the user who created a workload."""
-JOB_UID: Final = "kueue.x-k8s.io/job-uid"
-"""The label by which Kueue's Workload names its Job (kueue, pkg/controller/constants, 0.19)."""
-_GATE: Final = "kueue.x-k8s.io/admission"
-"""Scheduling gate of a pod that Kueue has not admitted (kueue, pkg/controller/jobs/pod, 0.19.2)."""
 
 
 class Workloads(tuple[Object, ...]):  # noqa: SLOT001 - cached properties
@@ -220,11 +221,6 @@ def owner_name(workload: Object, namespace: str = "") -> str:
     name = text(owners[0], "name") if owners else text(workload, "metadata", "name")
     own = text(workload, "metadata", "namespace")
     return name if own == namespace else f"{own}/{name}"
-
-
-POSITIONS: Final = "/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/{}/localqueues/{}/pendingworkloads"
-_REQUESTS: Final = "/apis/autoscaling.x-k8s.io/v1/namespaces/{}/provisioningrequests"
-_TRAINER: Final = "/openapi/v3/apis/trainer.kubeflow.org/v1alpha1"
 
 
 def _unchanged(item: Object) -> Object:

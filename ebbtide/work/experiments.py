@@ -21,6 +21,26 @@ from ebbtide.work.tasks import Sidecar, Task, with_fields
 Distribution = Literal["uniform", "logUniform", "normal", "logNormal"]
 _NAME: Final = re.compile(r"[A-Za-z_][-.A-Za-z0-9_]*")
 _UNSAFE: Final = re.compile(r"""['"\\\n\r]""")
+NAME_LENGTH: Final = 40
+"""Maximum length of an Experiment's name; its trials' names are longer."""
+COLLECTOR: Final = Sidecar(name="Katib's metrics collector", cpu_m=50, memory_mib=10)
+"""The container that Katib's webhook adds to the pods of a trial."""
+_SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "random": (),
+    "grid": (),
+    "tpe": (),
+    "multivariate-tpe": (),
+    "bayesianoptimization": (),
+    "cmaes": (),
+    "sobol": (),
+    "hyperband": ("r_l", "resource_name"),
+    "pbt": ("suggestion_trial_dir", "n_population", "truncation_threshold"),
+}
+"""Algorithms that search parameters, with the required settings of each. `enas` and `darts` search the
+structure of a network, and need another kind of Experiment."""
+_CONTINUOUS: Final = 2
+"""Minimum number of numeric parameters for CMA-ES."""
+_REFERENCE: Final = re.compile(r"\$\{trialParameters\.(.+?)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,28 +184,6 @@ def _check_values(name: str, space: Categorical | Discrete, problems: Problems) 
             f"Parameter {name} has {value!r}: Katib inserts values into the trial's manifest unescaped, so a "
             "quote, a backslash or a line break would break it. Use a plain word."
         )
-
-
-NAME_LENGTH: Final = 40
-"""Maximum length of an Experiment's name; its trials' names are longer."""
-COLLECTOR: Final = Sidecar(name="Katib's metrics collector", cpu_m=50, memory_mib=10)
-"""The container that Katib's webhook adds to the pods of a trial."""
-_SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
-    "random": (),
-    "grid": (),
-    "tpe": (),
-    "multivariate-tpe": (),
-    "bayesianoptimization": (),
-    "cmaes": (),
-    "sobol": (),
-    "hyperband": ("r_l", "resource_name"),
-    "pbt": ("suggestion_trial_dir", "n_population", "truncation_threshold"),
-}
-"""Algorithms that search parameters, with the required settings of each. `enas` and `darts` search the
-structure of a network, and need another kind of Experiment."""
-_CONTINUOUS: Final = 2
-"""Minimum number of numeric parameters for CMA-ES."""
-_REFERENCE: Final = re.compile(r"\$\{trialParameters\.(.+?)\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,14 @@ from ebbtide.work.volumes import OUTPUTS, pod_volumes
 
 CONTAINER = "work"
 """The container's name."""
+PORT: Final = 29500
+"""Port of rank 0, torchrun's default (PyTorch docs, torchrun, 2026)."""
+_RANK: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+"""Field path of the pod's index annotation (Kubernetes docs, Jobs, completion mode, stable since 1.24). A
+reference to JOB_COMPLETION_INDEX would not be resolved: the Job controller appends that variable, and
+references resolve only to preceding variables."""
+_SERVICE_NAME: Final = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
+_RANKS: Final = ("RANK", "NODE_RANK", "PET_NODE_RANK")
 
 
 def job_of(profile: Profile, task: Task) -> Object:
@@ -217,16 +225,6 @@ def container_security(task: Task) -> dict[str, Any]:
     """
     dropped = "NET_RAW" if task.run_as_user is None else "ALL"
     return {"allowPrivilegeEscalation": False, "capabilities": {"drop": [dropped]}}
-
-
-PORT: Final = 29500
-"""Port of rank 0, torchrun's default (PyTorch docs, torchrun, 2026)."""
-_RANK: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
-"""Field path of the pod's index annotation (Kubernetes docs, Jobs, completion mode, stable since 1.24). A
-reference to JOB_COMPLETION_INDEX would not be resolved: the Job controller appends that variable, and
-references resolve only to preceding variables."""
-_SERVICE_NAME: Final = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
-_RANKS: Final = ("RANK", "NODE_RANK", "PET_NODE_RANK")
 
 
 def job_over_nodes_of(profile: Profile, nodes: int, task: Task) -> tuple[Object, Object]:

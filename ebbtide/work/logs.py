@@ -22,6 +22,17 @@ _VALUE: Final = re.compile(r"[A-Za-z0-9](?:[-._A-Za-z0-9]*[A-Za-z0-9])?")
 _PORTAL: Final = (
     "https://portal.azure.com/#blade/Microsoft_OperationsManagementSuite_Workspace/Logs.ReactView/resourceId/"
 )
+_STAMP: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*) ?(.*)")
+_COLLECTOR: Final = "metrics-logger-and-collector"
+_COLLECTED: Final = "1>/var/log/katib/metrics.log 2>&1"
+_KLOG: Final = re.compile(r"[IWEF]\d{4} [\d:.]+ +\d+ \S+\] ")
+"""Katib's sidecar reads the output of a trial from a file, and logs it with klog's header (kubeflow/katib
+0.19, pkg/webhook/v1beta1/pod/utils.go, cmd/metricscollector/v1beta1/file-metricscollector/main.go)."""
+_PAUSE: Final = 1.0
+_LAST: Final = 10.0
+"""Seconds for the rest of the logs after the end of the Job."""
+_MOST: Final = 20
+"""Maximum number of pods whose logs are read at once."""
 
 
 def log_query(profile: Profile, *, namespace: str, pod: str = "", job: str = "", label: str = "") -> str:
@@ -113,19 +124,6 @@ def _clause(profile: Profile, job: str, label: str) -> tuple[str, str]:
         case _:
             assert_never(profile.cloud)
     return 'PodName == "{pod}"', pods
-
-
-_STAMP: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*) ?(.*)")
-_COLLECTOR: Final = "metrics-logger-and-collector"
-_COLLECTED: Final = "1>/var/log/katib/metrics.log 2>&1"
-_KLOG: Final = re.compile(r"[IWEF]\d{4} [\d:.]+ +\d+ \S+\] ")
-"""Katib's sidecar reads the output of a trial from a file, and logs it with klog's header (kubeflow/katib
-0.19, pkg/webhook/v1beta1/pod/utils.go, cmd/metricscollector/v1beta1/file-metricscollector/main.go)."""
-_PAUSE: Final = 1.0
-_LAST: Final = 10.0
-"""Seconds for the rest of the logs after the end of the Job."""
-_MOST: Final = 20
-"""Maximum number of pods whose logs are read at once."""
 
 
 def print_logs(

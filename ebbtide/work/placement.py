@@ -39,6 +39,9 @@ MOUNT_SIDECARS: Final[Mapping[CloudKind, tuple[Sidecar, ...]]] = by_cloud(
 )
 """Default requests of GKE's sidecar for bucket mounts (GKE docs, Cloud Storage FUSE CSI driver, sidecar
 container, 2026)."""
+_SEVERAL: Final = "; `ebbtide run --nodes 2` starts two such pods, each on a node."
+_ACCELERATORS: Final = ("nvidia.com/", "google.com/tpu", "amd.com/gpu")
+"""Prefixes of resources of accelerators; others may be those of a user's own device plugin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,9 +316,6 @@ def _accelerator(pools: Sequence[PoolProfile], task: Task) -> str:
     return kinds[0] if kinds else ""
 
 
-_SEVERAL: Final = "; `ebbtide run --nodes 2` starts two such pods, each on a node."
-
-
 def _obstacles(pool: PoolProfile, task: Task, cloud: CloudKind, *, run: bool = True) -> tuple[str, ...]:
     """Return the reasons why no node of a pool can run a task; with `run`, including its duration. Invalid
     amounts are reported again, with the same text."""
@@ -395,10 +395,6 @@ def _most_pods(pool: PoolProfile, task: Task) -> int | None:
     )
     per_node = [have // request for have, request in offered if have and request > 0]
     return pool.max_nodes * min(per_node) if per_node else None
-
-
-_ACCELERATORS: Final = ("nvidia.com/", "google.com/tpu", "amd.com/gpu")
-"""Prefixes of resources of accelerators; others may be those of a user's own device plugin."""
 
 
 def misfit(workload: Mapping[str, Any], pools: Iterable[PoolProfile]) -> str:

@@ -20,6 +20,23 @@ from ebbtide.work.pod_causes import missing_pods, pending_pod
 from ebbtide.work.queue_causes import queue_cause
 from ebbtide.work.sweeps import POINTS
 
+_NEW: Final = Cause(
+    reason="New",
+    message="its pods have not been created yet",
+    remedy="that takes seconds",
+    actor=Actor.TIME,
+)
+_FIRST_WAIT: Final = 10
+_LONGEST_WAIT: Final = 360
+"""Seconds of the wait after failures of a Job, twice as long each time (Kubernetes docs, Job, pod backoff
+failure policy)."""
+VERSION: Final = "ebbtide.dev/job/v1"
+"""Version of the document of `--format json`."""
+_SHOWN: Final = 10
+"""Maximum number of failed indexes in the list."""
+_KILLED: Final = 137
+_OUT_OF_MEMORY: Final = "it was killed, as for more memory than it has; request more (--memory)"
+
 
 class Phase(StrEnum):
     """Phase of a Job."""
@@ -115,18 +132,6 @@ def _reason(job: Object, phase: Phase, cause: Cause | None, waiting: int) -> str
     return "" if is_obvious or cause is None else cause.message
 
 
-_NEW: Final = Cause(
-    reason="New",
-    message="its pods have not been created yet",
-    remedy="that takes seconds",
-    actor=Actor.TIME,
-)
-_FIRST_WAIT: Final = 10
-_LONGEST_WAIT: Final = 360
-"""Seconds of the wait after failures of a Job, twice as long each time (Kubernetes docs, Job, pod backoff
-failure policy)."""
-
-
 def _retry(job: Object) -> Cause:
     """Return the wait between two tries; each index of a Job has its own, of at most the longest."""
     failed = int(job.get("status", {}).get("failed") or 1)
@@ -187,13 +192,6 @@ def age_seconds(job: Object) -> int | None:
         return None
     begun = datetime.fromisoformat(job["metadata"]["creationTimestamp"])
     return max(0, round((datetime.fromisoformat(end["lastTransitionTime"]) - begun).total_seconds()))
-
-
-VERSION: Final = "ebbtide.dev/job/v1"
-"""Version of the document of `--format json`."""
-
-_SHOWN: Final = 10
-"""Maximum number of failed indexes in the list."""
 
 
 def progress_line(current: Progress) -> str:
@@ -288,10 +286,6 @@ def _failures(evidence: Evidence) -> list[str]:
     if len(failed) > _SHOWN:
         lines.append(f"  and {len(failed) - _SHOWN} more: {evidence.job['status']['failedIndexes']}")
     return lines
-
-
-_KILLED: Final = 137
-_OUT_OF_MEMORY: Final = "it was killed, as for more memory than it has; request more (--memory)"
 
 
 def failure_text(pod: Object) -> str:

@@ -28,6 +28,15 @@ _TAINT: Final = re.compile(r"untolerated taint \{(\S+) (\S*) ?(\w+) \S+\} in fla
 _AFFINITY: Final = re.compile(r"flavor (\S+) doesn't match node affinity")
 _UNKNOWN: Final = re.compile(r"resource (\S+) unavailable in ClusterQueue")
 _PREEMPTED: Final = re.compile(r"Pending the preemption of (\d+) workload")
+_RERUN: Final = frozenset({"Job", "TrainJob", "experiment"})
+"""Kinds that `ebbtide rerun` creates again."""
+_STARTING: Final = 60
+"""Seconds in which Kueue creates a Workload, and resumes an admitted one, even on a busy cluster."""
+_PREEMPTOR: Final = re.compile(r"JobUID: ([^)]*)\).*; preemptor path: \S*/([^;\s]+)")
+_PREEMPTION: Final = re.compile(r" due to ([^;]+)")
+_SHOWN: Final = 3
+"""Holders of quota that are named."""
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +99,6 @@ def read_assignment(message: str) -> Assignment:
         unknown=tuple(dict.fromkeys(_UNKNOWN.findall(message))),
         preempting=int(preempted[1]) if preempted else 0,
     )
-
-
-_RERUN: Final = frozenset({"Job", "TrainJob", "experiment"})
-"""Kinds that `ebbtide rerun` creates again."""
-_STARTING: Final = 60
-"""Seconds in which Kueue creates a Workload, and resumes an admitted one, even on a busy cluster."""
-_PREEMPTOR: Final = re.compile(r"JobUID: ([^)]*)\).*; preemptor path: \S*/([^;\s]+)")
-_PREEMPTION: Final = re.compile(r" due to ([^;]+)")
-_SHOWN: Final = 3
-"""Holders of quota that are named."""
 
 
 def queue_cause(evidence: Evidence) -> Cause:
@@ -420,9 +419,6 @@ def _again(evidence: Evidence) -> str:
     if evidence.kind not in _RERUN:
         return "submit it again"
     return f"run it again with `{given_command().on_job('rerun', evidence.name, evidence.namespace)}`"
-
-
-_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def provisioning(evidence: Evidence, workload: Object) -> Cause:

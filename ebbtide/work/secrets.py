@@ -19,6 +19,15 @@ from ebbtide.work.arguments import is_data_key, is_subdomain, is_variable
 from ebbtide.work.errors import Problems
 
 _EXCEPT: Final = "!"
+_SECRET_NAMES: Final = re.compile(
+    r"(?:.*_)?(?:API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|SECRET|PASSWORD|PASSWD|CREDENTIALS?)",
+    re.IGNORECASE,
+)
+_ASSIGNED: Final = re.compile(r"(?<![\w$-])(?P<name>[A-Za-z_]\w*)=(?P<value>(?!['\"]?\$)[^\s;&|]+)")
+"""An assignment of a shell, but not of another variable or a command's output."""
+_TOKEN: Final = re.compile(r"(?:.*_)?TOKEN", re.IGNORECASE)
+_TOKEN_LENGTH: Final = 16
+"""Minimum length in characters of a token that looks like a credential: `PAD_TOKEN=<pad>` does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +84,6 @@ def _matches(path: str, pattern: str) -> bool:
     """Check the end of a path, in any case: `.ENV` is a file of that name on some machines."""
     parts = PurePosixPath(path.lower()).parts
     return fnmatchcase("/".join(parts[-pattern.count("/") - 1 :]), pattern)
-
-
-_SECRET_NAMES: Final = re.compile(
-    r"(?:.*_)?(?:API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|SECRET|PASSWORD|PASSWD|CREDENTIALS?)",
-    re.IGNORECASE,
-)
-_ASSIGNED: Final = re.compile(r"(?<![\w$-])(?P<name>[A-Za-z_]\w*)=(?P<value>(?!['\"]?\$)[^\s;&|]+)")
-"""An assignment of a shell, but not of another variable or a command's output."""
-_TOKEN: Final = re.compile(r"(?:.*_)?TOKEN", re.IGNORECASE)
-_TOKEN_LENGTH: Final = 16
-"""Minimum length in characters of a token that looks like a credential: `PAD_TOKEN=<pad>` does not."""
 
 
 def looks_secret(name: str, value: str) -> bool:

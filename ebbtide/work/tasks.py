@@ -16,6 +16,12 @@ _STOPPED: Final = {137: "SIGKILL", 143: "SIGTERM"}
 _HIGHEST_EXIT_CODE: Final = 255
 _HIGHEST_USER: Final = 2**31 - 1
 """The highest user id that Kubernetes accepts (apimachinery, validation.IsValidUserID)."""
+_P = ParamSpec("_P")
+_A = TypeVar("_A")
+_B = TypeVar("_B")
+_R = TypeVar("_R")
+SHARED_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108 - a mount point, not a file
+SHARED_MEMORY_VOLUME: Final = "shared-memory"
 
 
 class CodeIn(StrEnum):
@@ -207,11 +213,7 @@ class Task:
         return None if self.max_run is None else seconds("max_run", self.max_run)
 
 
-_P = ParamSpec("_P")
-_A = TypeVar("_A")
-_B = TypeVar("_B")
 _T = TypeVar("_T", bound=Task)
-_R = TypeVar("_R")
 
 
 @overload
@@ -305,10 +307,6 @@ def check_free(task: Task, names: Iterable[str], owner: str, problems: Problems)
             problems.check(
                 name not in given, f"{field_name} has {name}, which {owner} sets: use another name."
             )
-
-
-SHARED_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108 - a mount point, not a file
-SHARED_MEMORY_VOLUME: Final = "shared-memory"
 
 
 def check_shared_memory(task: "Task", problems: Problems) -> None:

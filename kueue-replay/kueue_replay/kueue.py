@@ -30,6 +30,7 @@ ORDER: Final = (
 
 Flavors: TypeAlias = Mapping[str, Mapping[str, str]]
 """Names of ResourceFlavors by pod set and resource."""
+_ENCODER: Final = Encoder(enc_hook=dict)
 
 
 class KueueError(RehearsalError):
@@ -186,7 +187,6 @@ class Event(Struct, frozen=True, rename={"kind": "event"}):
     pending: Mapping[str, str] = {}
 
 
-_ENCODER: Final = Encoder(enc_hook=dict)
 _DECODER: Final = Decoder(Event)
 
 Answer: TypeAlias = Callable[[Event], Iterable[Action]]

@@ -22,6 +22,15 @@ _LINES: Final = 5
 _SHAPES: Final = 20
 _USERS: Final = 20
 _HOUR: Final = 3600
+_CLEAR: Final = 0.005
+_CAUSES: Final = {
+    "preemption": ("preemption",),
+    "reclaim": ("reclaim",),
+    "scale-down": ("scale-down",),
+    "node expired": ("end of a node's run", "ends of nodes' runs"),
+    "failure": ("failure",),
+}
+"""Singular and plural of each cause of an interruption."""
 
 
 class Spread(DocumentPart):
@@ -402,17 +411,6 @@ def _series(outcome: Outcome, costs: Ledger, until: float) -> Iterator[SeriesRep
 def _points(series: Sequence[tuple[float, float]], until: float) -> tuple[tuple[float, float], ...]:
     points = thinned(series, _POINTS, until)
     return tuple((round(at, 1), round(value, 4)) for at, value in points)
-
-
-_CLEAR: Final = 0.005
-_CAUSES: Final = {
-    "preemption": ("preemption",),
-    "reclaim": ("reclaim",),
-    "scale-down": ("scale-down",),
-    "node expired": ("end of a node's run", "ends of nodes' runs"),
-    "failure": ("failure",),
-}
-"""Singular and plural of each cause of an interruption."""
 
 
 def verdict(declarations: Sequence[Declaration], reports: Sequence[ColumnReport], jobs: int) -> Iterator[str]:

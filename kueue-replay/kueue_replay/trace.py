@@ -74,6 +74,15 @@ _HEADS: Final[Mapping[tuple[str, ...], Format]] = {
 }
 _SWF_FIELDS: Final = 18
 _BACKWARDS: Final = "submit is earlier than in a line above. Sort the lines by submit."
+Row: TypeAlias = Mapping[str, str]
+Reader: TypeAlias = Callable[[int, Row], "TraceJob | str"]
+"""Reads a row: a job, or why it has none to replay. Faults are raised as `RowError`."""
+NOTES: Final[Mapping[Format, str]] = {
+    "philly": "Philly has GPUs in total, without type, CPU or memory; its lines were sorted by time.",
+    "pai": "PAI has CPUs alone, in total; its hours became seconds.",
+    "openb": "A part of a GPU in openb counts as a whole one.",
+    "swf": "A processor of SWF is a CPU.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +127,6 @@ class TraceJob:
     admitted: bool = False
     started: bool = False
     flavor: str = ""
-
-
-Row: TypeAlias = Mapping[str, str]
-Reader: TypeAlias = Callable[[int, Row], "TraceJob | str"]
-"""Reads a row: a job, or why it has none to replay. Faults are raised as `RowError`."""
 
 
 class RowError(Exception):
@@ -308,12 +312,6 @@ READERS: Final[Mapping[Format, Reader]] = {
     "philly": _philly,
     "pai": _pai,
     "openb": _openb,
-}
-NOTES: Final[Mapping[Format, str]] = {
-    "philly": "Philly has GPUs in total, without type, CPU or memory; its lines were sorted by time.",
-    "pai": "PAI has CPUs alone, in total; its hours became seconds.",
-    "openb": "A part of a GPU in openb counts as a whole one.",
-    "swf": "A processor of SWF is a CPU.",
 }
 
 

@@ -17,6 +17,24 @@ _WEBHOOK, _METRICS, _HEALTH = 9443, 8443, 8081
 
 SERVERS: Final = 3
 """Number of a controller manager's ports: webhooks, metrics, health."""
+_VISIBILITY = 8082
+_CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 # a path in the container
+# Defaults of Kueue 0.19.2: apis/config/v1beta2/defaults.go, charts/kueue.
+_TRAINER_MODULE: Final = "github.com/kubeflow/trainer/v2"
+_IN_THE_CONTAINER: Final = (
+    "/tmp/k8s-webhook-server/serving-certs",  # noqa: S108 - of the container, whose root is below where it runs
+    "/var/run/secrets/kubernetes.io/serviceaccount/namespace",
+)
+"""Hard-coded paths of Trainer and JobSet for certificates and for their namespace."""
+_KATIB_WEBHOOK, _KATIB_METRICS, _KATIB_HEALTH = 8443, 8080, 18080
+"""Katib's default ports."""
+_ARGO_MODULE: Final = "github.com/argoproj/argo-workflows/v4"
+_ARGO_VERSION: Final = f"v{PINS['argo-workflows'].version}"
+_FROM_ARGO: Final = (
+    "base/crds/minimal",
+    "base/workflow-controller",
+    "namespace-install/workflow-controller-rbac",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +192,6 @@ class Rehearsed:
         return (*self.data, *self.tools)
 
 
-_VISIBILITY = 8082
-_CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 # a path in the container
-# Defaults of Kueue 0.19.2: apis/config/v1beta2/defaults.go, charts/kueue.
-
 _KUEUE_REVISION: Final = Revision("github.com/kubernetes-sigs/kueue", f"v{PINS['kueue'].version}")
 
 
@@ -262,13 +276,7 @@ _KUEUE: Final = Rehearsed(
 """Kueue, which every rehearsal has."""
 
 
-_TRAINER_MODULE: Final = "github.com/kubeflow/trainer/v2"
 _TRAINER_REVISION: Final = Revision("github.com/kubeflow/trainer", PINS["trainer"].commit)
-_IN_THE_CONTAINER: Final = (
-    "/tmp/k8s-webhook-server/serving-certs",  # noqa: S108 - of the container, whose root is below where it runs
-    "/var/run/secrets/kubernetes.io/serviceaccount/namespace",
-)
-"""Hard-coded paths of Trainer and JobSet for certificates and for their namespace."""
 
 _TRAINER_PROGRAM = Program(
     tool="trainer-controller-manager",
@@ -354,8 +362,6 @@ _TRAINER: Final = Rehearsed(
 
 
 _KATIB_REVISION: Final = Revision("github.com/kubeflow/katib", PINS["katib"].commit)
-_KATIB_WEBHOOK, _KATIB_METRICS, _KATIB_HEALTH = 8443, 8080, 18080
-"""Katib's default ports."""
 
 
 def _katib_out_of_cluster(
@@ -428,14 +434,6 @@ _KATIB: Final = Rehearsed(
     directories={"katib-manifests": (_KATIB_REVISION, "manifests/v1beta1")},
 )
 
-
-_ARGO_MODULE: Final = "github.com/argoproj/argo-workflows/v4"
-_ARGO_VERSION: Final = f"v{PINS['argo-workflows'].version}"
-_FROM_ARGO: Final = (
-    "base/crds/minimal",
-    "base/workflow-controller",
-    "namespace-install/workflow-controller-rbac",
-)
 
 _PIPELINES: Final = Rehearsed(
     data=(

@@ -49,6 +49,7 @@ _UNSET: Final = (
     "ARM_SUBSCRIPTION_ID",
 )
 """Variables of a user's own clouds and state."""
+_QUIET: Final = frozenset({OpType.SAME, OpType.READ, OpType.READ_REPLACEMENT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +134,6 @@ def shell(directory: Path, providers: str, on_step: OnStep) -> Shell:
 # port of an earlier one, its program would be refused, as the earlier one's was, for up to two minutes.
 # Source: pulumi 3.259, sdk/python/lib/pulumi/runtime/settings.py; gRPC, doc/connection-backoff.md.
 _GRPC_CHANNEL_OPTIONS.append(("grpc.use_local_subchannel_pool", 1))
-
-_QUIET: Final = frozenset({OpType.SAME, OpType.READ, OpType.READ_REPLACEMENT})
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,14 @@ for argument; do
 done
 exec {git} "$@"
 """
+_WRITE_INDEX: Final = (
+    f"Write an {INDEX} with a line for each kustomization: its address as the program gives it, a colon, and "
+    "the name of a file beside it with what `kubectl kustomize ADDRESS` prints."
+)
+_OF_ITSELF: Final = frozenset(
+    {"CSINode", "ComponentStatus", "Endpoints", "EndpointSlice", "Event", "Lease", "Node", "Pod"}
+)
+"""Kinds that Kubernetes and the cloud manage themselves."""
 
 
 def indexed(directory: Path) -> dict[str, Path]:
@@ -87,12 +95,6 @@ def indexed(directory: Path) -> dict[str, Path]:
             f"commit, as github.com/ORGANIZATION/REPOSITORY/DIRECTORY?ref=TAG. {_WRITE_INDEX}"
         )
     return files
-
-
-_WRITE_INDEX: Final = (
-    f"Write an {INDEX} with a line for each kustomization: its address as the program gives it, a colon, and "
-    "the name of a file beside it with what `kubectl kustomize ADDRESS` prints."
-)
 
 
 def link_charts(project: Path, tools: Tools, directories: Sequence[Path]) -> None:
@@ -202,12 +204,6 @@ def _git(*arguments: str) -> str:
     if done.returncode:
         raise RehearsalError(f"`git {' '.join(arguments)}` failed: {done.stderr.strip()}")
     return done.stdout.strip()
-
-
-_OF_ITSELF: Final = frozenset(
-    {"CSINode", "ComponentStatus", "Endpoints", "EndpointSlice", "Event", "Lease", "Node", "Pod"}
-)
-"""Kinds that Kubernetes and the cloud manage themselves."""
 
 
 def inventory(api: Api) -> frozenset[str]:

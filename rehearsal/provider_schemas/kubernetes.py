@@ -20,6 +20,16 @@ ANY: Final = "kubernetes:*"
 _FUNCTION: Final = re.compile(r"^func (\w+)\(prefix(.*?)^\}", re.DOTALL | re.MULTILINE)
 _SUFFIX: Final = re.compile(r'prefix \+ "([^"]+)"')
 _MUTABLE: Final = re.compile(r"clients\.Is(\w+)\(obj\).*?k\.(\w+Mutable).*?properties\{(.*?)\}", re.DOTALL)
+_LIMITS: Final = {
+    "maxItems": "most",
+    "maxProperties": "most",
+    "maxLength": "longest",
+    "minLength": "shortest",
+    "maximum": "maximum",
+    "minimum": "minimum",
+    "pattern": "pattern",
+    "enum": "enum",
+}
 
 
 def replacements(checkout: Path, revision: str) -> Iterator[Row]:
@@ -42,18 +52,6 @@ def replacements(checkout: Path, revision: str) -> Iterator[Row]:
             for kind, listed in reader.keyed(kinds).items():
                 for path in reader.paths(listed):
                     yield Row(f"kubernetes:{group}/{version}:{kind}", path, "replace", "within", source)
-
-
-_LIMITS: Final = {
-    "maxItems": "most",
-    "maxProperties": "most",
-    "maxLength": "longest",
-    "minLength": "shortest",
-    "maximum": "maximum",
-    "minimum": "minimum",
-    "pattern": "pattern",
-    "enum": "enum",
-}
 
 
 def custom_limits(definitions: Iterable[Mapping[str, Any]], version: str, source: str) -> Iterator[Row]:

@@ -52,6 +52,20 @@ _USAGES: Final = "2026-04-01"
 """API version of `Usage_List`."""
 _PER_REQUEST: Final = 10
 """Maximum number of machine sizes of a filter, so that the URL is not too long."""
+_VERSION: Final = "2025-09-01"
+_STEP: Final = 10.0  # seconds between two requests for the cluster's state
+_TIMEOUT: Final = 3600.0
+_ENDED: Final = frozenset({"Succeeded", "Failed", "Canceled"})
+"""Terminal values of `provisioningState` (ARM, asynchronous operations)."""
+_USER: Final = "00000000-0000-0000-0000-000000000000"
+_SCOPE: Final = "https://containerregistry.azure.net/.default"
+_LOGIN_TIMEOUT: Final = 30  # seconds
+_PROVIDERS: Final = "2021-04-01"
+_PERMISSIONS: Final = "2022-04-01"
+_WORKSPACE_VERSION: Final = "2023-04-03"
+_HOSTS: Final = ".prometheus.monitor.azure.com"
+"""End of the names of the hosts for which the tokens are."""
+_METRICS_SCOPE: Final = "https://prometheus.monitor.azure.com/.default"
 
 
 def management_endpoint() -> str:
@@ -192,13 +206,6 @@ def _rate(rows: Iterable[dict[str, Any]]) -> float | None:
     return newest.pop() if len(newest) == 1 else None
 
 
-_VERSION: Final = "2025-09-01"
-_STEP: Final = 10.0  # seconds between two requests for the cluster's state
-_TIMEOUT: Final = 3600.0
-_ENDED: Final = frozenset({"Succeeded", "Failed", "Canceled"})
-"""Terminal values of `provisioningState` (ARM, asynchronous operations)."""
-
-
 @dataclass(frozen=True, slots=True)
 class AzurePower:
     """Power state of an AKS cluster.
@@ -288,11 +295,6 @@ def _part(document: dict[str, Any], name: str) -> dict[str, Any]:
     return document.get(name) or {}
 
 
-_USER: Final = "00000000-0000-0000-0000-000000000000"
-_SCOPE: Final = "https://containerregistry.azure.net/.default"
-_LOGIN_TIMEOUT: Final = 30  # seconds
-
-
 def azure_login(host: str, credential: TokenCredential | None = None) -> tuple[str, str]:
     """Return user name and refresh token for a registry.
 
@@ -335,10 +337,6 @@ def azure_login(host: str, credential: TokenCredential | None = None) -> tuple[s
     return _USER, refresh_token
 
 
-_PROVIDERS: Final = "2021-04-01"
-_PERMISSIONS: Final = "2022-04-01"
-
-
 @dataclass(frozen=True, slots=True)
 class AzureRights:
     """Rights in a subscription of Azure."""
@@ -378,12 +376,6 @@ def _grants(role: dict[str, Any], action: str) -> bool:
         return any(fnmatchcase(action.lower(), pattern.lower()) for pattern in patterns)
 
     return has(role.get("actions") or []) and not has(role.get("notActions") or [])
-
-
-_WORKSPACE_VERSION: Final = "2023-04-03"
-_HOSTS: Final = ".prometheus.monitor.azure.com"
-"""End of the names of the hosts for which the tokens are."""
-_METRICS_SCOPE: Final = "https://prometheus.monitor.azure.com/.default"
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,9 @@ _AZURE: Final = "Azure"
 if TYPE_CHECKING:
     from ebbtide.clients.clouds.azure_inventory import AzureInventory
 
+_Client = TypeVar("_Client")
+_SHAPE: Final = (AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError)
+
 
 def quota_source(cloud: CloudKind, account: str) -> QuotaSource:
     """Return the quotas of a project or subscription.
@@ -163,9 +166,6 @@ def cluster_power(cloud: CloudKind, cluster: str, pools: Sequence[NodePoolSize])
             return _guarded(AzurePower(cluster, azure_credential()), _AZURE)
 
 
-_Client = TypeVar("_Client")
-
-
 def _guarded(client: _Client, cloud: str) -> _Client:
     """Return a client whose methods raise a `CloudApiError` for answers of another shape than documented.
 
@@ -211,9 +211,6 @@ def _check_texts(value: Any) -> None:
             if field.type is str and not isinstance(own, str):
                 raise TypeError(f"{field.name} is {own}")
             _check_texts(own)
-
-
-_SHAPE: Final = (AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError)
 
 
 @contextmanager

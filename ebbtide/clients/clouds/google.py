@@ -59,6 +59,9 @@ _COMPUTE: Final = "compute.googleapis.com"
 _REFUSED: Final = (403, 404)
 
 _CONSOLE: Final = "https://console.cloud.google.com/apis/library"
+_STEP: Final = 5.0  # seconds between two requests for an operation's state
+_TIMEOUT: Final = 3600.0  # seconds; nodes are drained for up to an hour (GKE docs, resize a cluster, 2026)
+_USER: Final = "oauth2accesstoken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,10 +260,6 @@ def _unit_price(sku: dict[str, Any]) -> float | None:
             return None
 
 
-_STEP: Final = 5.0  # seconds between two requests for an operation's state
-_TIMEOUT: Final = 3600.0  # seconds; nodes are drained for up to an hour (GKE docs, resize a cluster, 2026)
-
-
 @dataclass(frozen=True, slots=True)
 class GooglePower:
     """Node pools of a GKE cluster, which are scaled to zero and back.
@@ -357,9 +356,6 @@ def _is_stopped(pool: Mapping[str, Any]) -> bool:
     """Return whether a pool has zero nodes and no autoscaling. Its `initialNodeCount` follows a resize
     (hashicorp/terraform-provider-google#6901)."""
     return not _is_autoscaled(pool) and not pool.get("initialNodeCount")
-
-
-_USER: Final = "oauth2accesstoken"
 
 
 def google_login() -> tuple[str, str]:

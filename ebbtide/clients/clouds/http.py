@@ -29,6 +29,9 @@ _LONGEST_WAIT: Final = 30.0
 _MESSAGE: Final = 500
 """Maximum characters of a server's own message."""
 _TOO_MANY: Final = 429
+_Session = TypeVar("_Session", bound=requests.Session)
+_PROXY: Final = "Check the network's proxy, then run this again."
+PROMETHEUS: Final = "api/v1/query"
 
 
 class _Retry(Retry):
@@ -48,8 +51,6 @@ _RETRIES: Final = _Retry(
     raise_on_status=False,
 )
 """Backoff as requested by `Retry-After`, else 0, 2, 4 and 8 seconds."""
-
-_Session = TypeVar("_Session", bound=requests.Session)
 
 
 def with_retries(session: _Session) -> _Session:
@@ -163,9 +164,6 @@ def read_body(response: requests.Response, host: str) -> None:
     response._content = bytes(content)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - requests has no other
 
 
-_PROXY: Final = "Check the network's proxy, then run this again."
-
-
 def linked(
     session: requests.Session, url: str, parameters: Mapping[str, str], advice: Mapping[int, str], link: str
 ) -> Iterator[dict[str, Any]]:
@@ -240,9 +238,6 @@ def _message(document: Any) -> str:
             return message
         case _:
             return ""
-
-
-PROMETHEUS: Final = "api/v1/query"
 
 
 def samples(document: Mapping[str, Any]) -> list[Sample]:

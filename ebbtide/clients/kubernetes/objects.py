@@ -5,6 +5,10 @@ from typing import Any, Final, cast
 
 from ebbtide.values.paths import Object
 
+_COMBINED: Final = "(combined from similar events): "
+"""Prefix of the message of an event that stands for all after the tenth similar one (client-go 0.36,
+tools/record/events_cache.go)."""
+
 
 def part(raw: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
     """Return a nested object; empty if missing or null."""
@@ -31,11 +35,6 @@ def items_of(listed: Mapping[str, Any] | None) -> list[Object]:
 def words(raw: Mapping[str, Any], *path: str) -> Sequence[str]:
     """Return a nested list of strings; empty if missing or null."""
     return [str(word) for word in parts(raw, *path)]
-
-
-_COMBINED: Final = "(combined from similar events): "
-"""Prefix of the message of an event that stands for all after the tenth similar one (client-go 0.36,
-tools/record/events_cache.go)."""
 
 
 def condition(item: Mapping[str, Any] | None, kind: str, status: str = "True") -> Object:

@@ -31,6 +31,11 @@ TYPES: Final = (CLUSTER, AGENT_POOL, MAINTENANCE)
 SHOW: Final = "az aks show --resource-group GROUP --name NAME --output json"
 """The command that prints a cluster."""
 _SETS: Final = "VirtualMachineScaleSets"
+UNREAD: Final = "unreadParts"
+"""Key of the parts of a document that are not adopted."""
+_PATCHED: Final = frozenset({"patch", "stable", "rapid"})
+"""Channels that install newer patches; those after `patch` also newer versions (azure-aks-docs,
+auto-upgrade-cluster, 2026-06-26)."""
 
 
 def read(document: object, file: str) -> Found | None:
@@ -262,10 +267,6 @@ def _is_of_aks(item: Mapping[str, Any]) -> bool:
     return f"/resourcegroups/{group}/" in kubelet
 
 
-UNREAD: Final = "unreadParts"
-"""Key of the parts of a document that are not adopted."""
-
-
 def cloud_fields(found: Found) -> dict[str, Any]:
     """Return the declaration's `cloud` of a whole cluster."""
     (cluster,) = found.clusters
@@ -316,11 +317,6 @@ def _access(inputs: Inputs) -> dict[str, Any]:
         return {"admins": admins, "networks": list(inputs.texts(f"{profile}.authorizedIPRanges"))}
     zone = inputs.text(f"{profile}.privateDNSZone") or "system"
     return {"admins": admins, "private": True, "privateDnsZone": zone if "/" in zone else zone.lower()}
-
-
-_PATCHED: Final = frozenset({"patch", "stable", "rapid"})
-"""Channels that install newer patches; those after `patch` also newer versions (azure-aks-docs,
-auto-upgrade-cluster, 2026-06-26)."""
 
 
 def _version(found: Found, version: str, channel: str) -> str | None:

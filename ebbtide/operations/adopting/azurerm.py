@@ -18,6 +18,27 @@ from ebbtide.operations.adopting.inputs import fitted, moved
 
 TYPES: Final = ("azurerm_kubernetes_cluster", "azurerm_kubernetes_cluster_node_pool")
 """Terraform's types of clusters and pools."""
+_SCHEDULES: Final = {
+    "maintenance_window_auto_upgrade": "aksManagedAutoUpgradeSchedule",
+    "maintenance_window_node_os": "aksManagedNodeOSUpgradeSchedule",
+    "maintenance_window": "default",
+}
+"""AKS's maintenance schedules, by the cluster's block of each."""
+_FREQUENCIES: Final = {
+    "Daily": ("daily", "intervalDays"),
+    "Weekly": ("weekly", "intervalWeeks"),
+    "AbsoluteMonthly": ("absoluteMonthly", "intervalMonths"),
+    "RelativeMonthly": ("relativeMonthly", "intervalMonths"),
+}
+_DATE: Final = len("2026-01-31")
+_CRITICAL: Final = "CriticalAddonsOnly=true:NoSchedule"
+_BOOLEANS: Final = (
+    "ignoreDaemonsetsUtilization",
+    "daemonsetEvictionForEmptyNodes",
+    "daemonsetEvictionForOccupiedNodes",
+)
+"""The settings of the autoscaler that are not text in the API."""
+_EMPTY: Final[tuple[Any, ...]] = (None, "", 0, [], {})
 
 
 def read(stored: Iterable[tuple[str, Mapping[str, Any]]], file: str) -> Found | None:
@@ -128,20 +149,6 @@ def _terraform_pool(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": attributes["name"], **document}
 
 
-_SCHEDULES: Final = {
-    "maintenance_window_auto_upgrade": "aksManagedAutoUpgradeSchedule",
-    "maintenance_window_node_os": "aksManagedNodeOSUpgradeSchedule",
-    "maintenance_window": "default",
-}
-"""AKS's maintenance schedules, by the cluster's block of each."""
-_FREQUENCIES: Final = {
-    "Daily": ("daily", "intervalDays"),
-    "Weekly": ("weekly", "intervalWeeks"),
-    "AbsoluteMonthly": ("absoluteMonthly", "intervalMonths"),
-    "RelativeMonthly": ("relativeMonthly", "intervalMonths"),
-}
-
-
 def _schedules(attributes: Mapping[str, Any], cluster: str) -> Iterator[dict[str, Any]]:
     """Yield the maintenance schedules that Terraform has in the cluster (kubernetes_cluster_resource.go)."""
     for block, name in _SCHEDULES.items():
@@ -165,21 +172,9 @@ def _schedules(attributes: Mapping[str, Any], cluster: str) -> Iterator[dict[str
         yield schedule | {"maintenanceWindow": window}
 
 
-_DATE: Final = len("2026-01-31")
-
-
 def _blocks(value: Any) -> list[dict[str, Any]]:
     """Return blocks of which a single one is an object."""
     return [value] if isinstance(value, dict) else list(value or ())
-
-
-_CRITICAL: Final = "CriticalAddonsOnly=true:NoSchedule"
-_BOOLEANS: Final = (
-    "ignoreDaemonsetsUtilization",
-    "daemonsetEvictionForEmptyNodes",
-    "daemonsetEvictionForOccupiedNodes",
-)
-"""The settings of the autoscaler that are not text in the API."""
 
 
 def _texts(values: Mapping[str, Any], booleans: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -198,6 +193,3 @@ def _present(value: Any) -> Any:
     if isinstance(value, list):
         return [_present(item) for item in cast("list[Any]", value)]
     return value
-
-
-_EMPTY: Final[tuple[Any, ...]] = (None, "", 0, [], {})

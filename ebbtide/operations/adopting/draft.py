@@ -22,6 +22,54 @@ from ebbtide.operations.adopting.kueue_objects import COMMAND
 from ebbtide.values.cloud_kind import CloudKind, by_cloud
 from ebbtide.values.paths import path_keys, path_text, value_at
 
+_WITHHELD: Final = "It holds a secret, which no file of the stack may have: it stays as it is in the cloud."
+_EMPTY: Final = (
+    "It has neither nodes nor an autoscaler, and a declared pool has one of them. Give it a node, or switch "
+    "its autoscaler on, and adopt again"
+)
+_AUTOSCALE: Final = by_cloud(
+    gke="gcloud container clusters update {cluster} --project {project} --location {location} --node-pool "
+    "{pool} --enable-autoscaling --min-nodes 0 --max-nodes N",
+    aks="az aks nodepool update --resource-group {resourceGroupName} --cluster-name {cluster} --name {pool} "
+    "--enable-cluster-autoscaler --min-count 0 --max-count N",
+)
+"""Commands that switch the autoscaler of a pool on (GKE docs, cluster-autoscaler; azure-aks-docs,
+cluster-autoscaler; 2026)."""
+_OF_OWNER: Final = "It is part of the cluster, and stays with the cluster's owner."
+_WITHOUT_KUEUE: Final = (
+    "Its nodes are queued, and the stack would install Kueue for it. If the cluster has Kueue, add its "
+    f"objects with --context, or with --from: `{COMMAND}`."
+)
+_WITHOUT_QUEUES: Final = (
+    "Its nodes are queued, and need a queue of the stack, which no ClusterQueue of the cluster becomes."
+)
+_WITH_KUEUE: Final = "It has a Kueue of its owner's, and a stack installs Kueue on a whole cluster itself."
+_GKE_MANAGED: Final = "components.gke.io/gke-managed-components"
+"""A taint that GKE's own pods tolerate (GKE docs, isolate-workloads-dedicated-nodes, 2026)."""
+_MACHINE: Final = (
+    "The document does not have its size. To adopt the pool, declare it with `machine: {{type: {}, vcpus: …, "
+    "memoryGib: …}}`, and with `accelerators: {{type: …, count: …}}` in it for GPUs; and add its type, name "
+    "and id to the file of the resources."
+)
+_OPTIONAL: Final = ("kubernetesVersion", "maintenance", "consolidation")
+"""Fields of `cloud` without which it is the same cluster, as it is."""
+_OF_NODES: Final = (
+    "labels",
+    "taints",
+    "networkTags",
+    "billing",
+    "upgrade",
+    "locationPolicy",
+    "shutdownGrace",
+)
+"""Fields of a pool without which it is the same pool."""
+_REMOVED: Final = {
+    "labels": "The first update removes it from the nodes, and pods that select it no longer start there.",
+    "taints": "The first update removes it from the nodes, and pods without its toleration start there, too.",
+}
+"""Consequences for the nodes of a pool, by the field of which a part is left out."""
+_CHANGED: Final = "The first update changes it."
+
 
 @dataclass(slots=True)
 class Draft:
@@ -164,32 +212,6 @@ def draft_of(found: Found, top: Fields, cloud: Fields, *, pools_only: bool, with
     )
 
 
-_WITHHELD: Final = "It holds a secret, which no file of the stack may have: it stays as it is in the cloud."
-_EMPTY: Final = (
-    "It has neither nodes nor an autoscaler, and a declared pool has one of them. Give it a node, or switch "
-    "its autoscaler on, and adopt again"
-)
-_AUTOSCALE: Final = by_cloud(
-    gke="gcloud container clusters update {cluster} --project {project} --location {location} --node-pool "
-    "{pool} --enable-autoscaling --min-nodes 0 --max-nodes N",
-    aks="az aks nodepool update --resource-group {resourceGroupName} --cluster-name {cluster} --name {pool} "
-    "--enable-cluster-autoscaler --min-count 0 --max-count N",
-)
-"""Commands that switch the autoscaler of a pool on (GKE docs, cluster-autoscaler; azure-aks-docs,
-cluster-autoscaler; 2026)."""
-_OF_OWNER: Final = "It is part of the cluster, and stays with the cluster's owner."
-_WITHOUT_KUEUE: Final = (
-    "Its nodes are queued, and the stack would install Kueue for it. If the cluster has Kueue, add its "
-    f"objects with --context, or with --from: `{COMMAND}`."
-)
-_WITHOUT_QUEUES: Final = (
-    "Its nodes are queued, and need a queue of the stack, which no ClusterQueue of the cluster becomes."
-)
-_WITH_KUEUE: Final = "It has a Kueue of its owner's, and a stack installs Kueue on a whole cluster itself."
-_GKE_MANAGED: Final = "components.gke.io/gke-managed-components"
-"""A taint that GKE's own pods tolerate (GKE docs, isolate-workloads-dedicated-nodes, 2026)."""
-
-
 def _is_system(pool: RecordedPool) -> bool:
     return pool.role is Role.SYSTEM
 
@@ -254,27 +276,6 @@ def _region(draft: Draft) -> Fields:
     return {"name": region_of(location), **({"zones": list(zones)} if zones else {})}
 
 
-_MACHINE: Final = (
-    "The document does not have its size. To adopt the pool, declare it with `machine: {{type: {}, vcpus: …, "
-    "memoryGib: …}}`, and with `accelerators: {{type: …, count: …}}` in it for GPUs; and add its type, name "
-    "and id to the file of the resources."
-)
-
-
-_OPTIONAL: Final = ("kubernetesVersion", "maintenance", "consolidation")
-"""Fields of `cloud` without which it is the same cluster, as it is."""
-_OF_NODES: Final = (
-    "labels",
-    "taints",
-    "networkTags",
-    "billing",
-    "upgrade",
-    "locationPolicy",
-    "shutdownGrace",
-)
-"""Fields of a pool without which it is the same pool."""
-
-
 def _drop(draft: Draft, name: str, keys: tuple[str | int, ...], reason: str) -> bool:
     """Leave a field of a pool out, or a part of it; false if the pool would be another one without it."""
     if keys[0] not in _OF_NODES:
@@ -293,14 +294,6 @@ def _drop(draft: Draft, name: str, keys: tuple[str | int, ...], reason: str) -> 
         return False
     draft.left_out.append(LeftOut(name=f"{path_text(keys)} of pool {name}", reason=reason))
     return True
-
-
-_REMOVED: Final = {
-    "labels": "The first update removes it from the nodes, and pods that select it no longer start there.",
-    "taints": "The first update removes it from the nodes, and pods without its toleration start there, too.",
-}
-"""Consequences for the nodes of a pool, by the field of which a part is left out."""
-_CHANGED: Final = "The first update changes it."
 
 
 def _refuse(draft: Draft, name: str, keys: list[str], reason: str) -> bool:

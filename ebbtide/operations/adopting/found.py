@@ -23,6 +23,13 @@ from ebbtide.values.documents import CONFIG
 
 CLUSTERS: Final = by_cloud(gke=gke.CLUSTER, aks=aks.CLUSTER)
 POOLS: Final = by_cloud(gke=gke.NODE_POOL, aks=aks.AGENT_POOL)
+Status: TypeAlias = Literal["declared", "overridden", "changed", "left"]
+DECLARED: Final = "declared"
+OVERRIDDEN: Final = "overridden"
+CHANGED: Final = "changed"
+LEFT: Final = "left"
+STATUSES: Final[tuple[Status, ...]] = get_args(Status)
+_TOTAL: Final = "total"
 
 
 class AdoptionError(EbbtideError):
@@ -129,15 +136,6 @@ def merged(documents: Iterable[Found]) -> Found:
             left_out=(*whole.left_out, *found.left_out),
         )
     return whole
-
-
-Status: TypeAlias = Literal["declared", "overridden", "changed", "left"]
-DECLARED: Final = "declared"
-OVERRIDDEN: Final = "overridden"
-CHANGED: Final = "changed"
-LEFT: Final = "left"
-STATUSES: Final[tuple[Status, ...]] = get_args(Status)
-_TOTAL: Final = "total"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

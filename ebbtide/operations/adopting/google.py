@@ -80,6 +80,10 @@ container_cluster.html.markdown)."""
 
 _NO_CHANNEL: Final = "UNSPECIFIED"
 _UNSPECIFIED: Final = re.compile(r"_UNSPECIFIED$")
+_PROVISIONING: Final = ("resourceLimits", "autoProvisioningDefaults", "autoProvisioningLocations")
+_ANYWHERE: Final = "0.0.0.0/0"
+_WEEKDAYS: Final = {day[:2].upper(): day for day in DAYS}
+_RECURRENCE: Final = re.compile(r"FREQ=(?:DAILY|WEEKLY;BYDAY=(?P<days>[A-Z,]+))")
 
 
 def read(document: object, file: str) -> Found | None:
@@ -226,9 +230,6 @@ def unsupported(pool: FoundResource) -> str:
     return "Its nodes run Windows, which Ebbtide does not support." if image.startswith("WINDOWS") else ""
 
 
-_PROVISIONING: Final = ("resourceLimits", "autoProvisioningDefaults", "autoProvisioningLocations")
-
-
 def _without_provisioning(autoscaling: Any) -> dict[str, Any]:
     """Return the autoscaling of a cluster without the pools that GKE would create by itself."""
     items = cast("dict[str, Any]", autoscaling).items()
@@ -278,11 +279,6 @@ def _maintenance(item: Mapping[str, Any]) -> dict[str, Any] | None:
         for options in (exclusion.get("maintenanceExclusionOptions") or {"scope": "NO_UPGRADES"},)
     ]
     return policy if any(policy.values()) else None
-
-
-_ANYWHERE: Final = "0.0.0.0/0"
-_WEEKDAYS: Final = {day[:2].upper(): day for day in DAYS}
-_RECURRENCE: Final = re.compile(r"FREQ=(?:DAILY|WEEKLY;BYDAY=(?P<days>[A-Z,]+))")
 
 
 def cloud_fields(found: Found) -> dict[str, Any]:

@@ -27,6 +27,9 @@ from ebbtide.declaration.providers.schema import (
 )
 from ebbtide.values.paths import child_path
 
+_EMPTY: Final[tuple[Any, ...]] = (None, "", [], {})
+_HELD: Final = re.compile(r"(?:(?:nodeConfig|agentPoolProfiles|nodePools(?:\.nodeConfig)?)\.)?[^.]*")
+
 
 @dataclass(slots=True)
 class Fitted:
@@ -69,9 +72,6 @@ def _object(
         fits = _value(known[name].hint, value, child_path(path, name), into)
         if fits not in _EMPTY:
             yield name, fits
-
-
-_EMPTY: Final[tuple[Any, ...]] = (None, "", [], {})
 
 
 def _name(key: str, names: Mapping[str, str]) -> str | None:
@@ -143,9 +143,6 @@ def without_secrets(inputs: Mapping[str, Plain]) -> tuple[dict[str, Plain], tupl
 
 def removed(_: object) -> None:
     """Remove a value, as a change of `replaced`."""
-
-
-_HELD: Final = re.compile(r"(?:(?:nodeConfig|agentPoolProfiles|nodePools(?:\.nodeConfig)?)\.)?[^.]*")
 
 
 def merged_deeply(under: Any, over: Any) -> Any:

@@ -35,6 +35,12 @@ from ebbtide.values.kueue_api import TYPES, Manifest, flavor_names, of_kind
 
 _TYPES: Final = (TYPES, "kubernetes:cloud.google.com/")
 _ATOMIC: Final = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
+_FOR_TEAMS: Final = "pool-overrides-with-teams"
+_NO_TEAMS: Final = (
+    "A declaration has weights for teams alone, whose pods need GKE's metadata server, which pools of the "
+    "cluster do not have. It stays as it is."
+)
+_LIMITS: Final = ("nominalQuota", "borrowingLimit", "lendingLimit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +117,6 @@ def adopt_queues(
         made += of_kind(fallback_objects(derived), "ComputeClass")
     left = tuple(left_objects(objects, made, reading.left))
     return AdoptedQueues(fields, tuple(compare_objects(objects, made)), left)
-
-
-_FOR_TEAMS: Final = "pool-overrides-with-teams"
-_NO_TEAMS: Final = (
-    "A declaration has weights for teams alone, whose pods need GKE's metadata server, which pools of the "
-    "cluster do not have. It stays as it is."
-)
 
 
 def _without_weight(item: Manifest) -> Manifest:
@@ -547,9 +546,6 @@ def _trees(objects: Sequence[Manifest], default: str) -> Callable[[_ClusterQueue
         return found if found in tops else ""
 
     return tree
-
-
-_LIMITS: Final = ("nominalQuota", "borrowingLimit", "lendingLimit")
 
 
 def _quotas(item: _ClusterQueue) -> Iterator[tuple[FlavorPools, dict[str, Amounts]]]:

@@ -24,6 +24,70 @@ COMMAND: Final = "kubectl get resourceflavors,clusterqueues,localqueues -A -o js
 """Writes a document of Kueue's objects."""
 AKS_PREFIX: Final = "aks-"
 """Prefix of the objects that AKS' managed Kueue generates, and that it reserves (azure-aks-docs, 2026-11)."""
+_FUNGIBILITY: Final = {"Borrow": "MayStopSearch", "Preempt": "MayStopSearch"}
+_AMOUNTS: Final = ("nominalQuota", "borrowingLimit", "lendingLimit", "weight")
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    "spec.stopPolicy": "None",
+    "spec.queueingStrategy": "BestEffortFIFO",
+    "spec.preemption.borrowWithinCohort.policy": "Never",
+    "spec.preemption.reclaimWithinCohort": "Never",
+    "spec.preemption.withinClusterQueue": "Never",
+    "spec.flavorFungibility.whenCanBorrow": "MayStopSearch",
+    "spec.flavorFungibility.whenCanPreempt": "TryNextFlavor",
+    "spec.fairSharing.weight": Decimal(1),
+    "spec.retryStrategy.backoffLimitCount": 3,
+    "spec.retryStrategy.backoffBaseSeconds": 60,
+    "spec.retryStrategy.backoffMaxSeconds": 1800,
+    "spec.parameters.apiGroup": GROUP,
+}
+"""Defaults that the API server fills in (Kueue 0.19.2, CustomResourceDefinitions)."""
+_REASONS: Final = (
+    ("", r"^$", "The declaration adds it."),
+    (
+        "ClusterQueue",
+        r"nominalQuota$",
+        "The queue borrows the nodes of the cohort that no team is guaranteed, and has whole nodes.",
+    ),
+    ("", r"(borrowing|lending)Limit$", "Limits are whole nodes of a pool."),
+    (
+        "",
+        r"resourceGroups\[\d+\]\.flavors",
+        "A pool has one flavor; alternative pools have one together.",
+    ),
+    ("", r"resourceGroups", "A declaration has one resource group over all resources of the pools."),
+    ("ClusterQueue", r"cohortName", "All queues of a declaration share one cohort."),
+    ("Cohort", r"parentName", "The cohort of a declaration has no parent."),
+    ("", r"namespaceSelector", "A queue admits the namespaces that have one of its local queues."),
+    ("", r"flavorFungibility", "Ebbtide always sets it: the next pool is tried before work is preempted."),
+    ("", r"preemption\.borrowWithinCohort", "The declaration has no word for it."),
+    ("", r"preemption", "All teams of a queue have its preemption."),
+    ("ClusterQueue", r"fairSharing\.weight", "A weight is a whole number, and belongs to a team."),
+    ("ClusterQueue", r"stopPolicy", "A stop is not part of a declaration."),
+    ("", r"admissionChecks", "Checks follow from queued pools, and from together on AKS."),
+    ("ResourceFlavor", r"nodeLabels", "A flavor has the labels that only its pool's nodes have."),
+    ("ResourceFlavor", r"(nodeTaints|tolerations)", "A flavor has its pool's taints, and tolerates each."),
+    ("ComputeClass", r"", "A queue with fallback has its pools in order, and creates no others."),
+    ("", r"topologyName", "The declaration has no word for topologies."),
+)
+_LEFT: Final = {
+    "ResourceFlavor": "No queue that is declared has it.",
+    "ClusterQueue": (
+        "It has no LocalQueue. If it lends quota to adopted queues, delete it after the first update: their "
+        "cohort has all nodes."
+    ),
+    "LocalQueue": "Its ClusterQueue is not declared.",
+    "Cohort": "No queue that is declared is in it.",
+    "WorkloadPriorityClass": "Jobs may name it, besides those that every cluster of Ebbtide has.",
+    "AdmissionCheck": "Checks follow from queued pools, and from together on AKS.",
+    "ProvisioningRequestConfig": "It belongs to an admission check.",
+    "Topology": "The declaration has no word for topologies.",
+    "ComputeClass": "No queue that is declared falls back by it.",
+}
+_AKS: Final = "AKS generates it."
+Amounts: TypeAlias = dict[str, Decimal]
+"""Amounts by resource: CPUs, bytes, accelerators."""
+_UNITS: Final = {CPU: Decimal("0.001"), MEMORY: Decimal(1024**2)}
+_MOST_COMBINATIONS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +148,6 @@ def _is_read(item: Manifest) -> bool:
         COMPUTE_CLASS_VERSION,
         "ComputeClass",
     )
-
-
-_FUNGIBILITY: Final = {"Borrow": "MayStopSearch", "Preempt": "MayStopSearch"}
 
 
 def _converted(item: Manifest, file: str) -> Manifest:
@@ -156,9 +217,6 @@ def content(item: Manifest) -> Mapping[str, Any]:
     return {key: value for key, value in item.items() if key not in ignored}
 
 
-_AMOUNTS: Final = ("nominalQuota", "borrowingLimit", "lendingLimit", "weight")
-
-
 def _fields(value: object, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield path and value of each field but objects; of lists, those of items with a name or a key."""
     last = path.rpartition(".")[2]
@@ -205,72 +263,9 @@ def _outermost(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]
     return [path for path in paths if not any(path.startswith(prefix) for prefix in alone)]
 
 
-_DEFAULTS: Final[Mapping[str, Any]] = {
-    "spec.stopPolicy": "None",
-    "spec.queueingStrategy": "BestEffortFIFO",
-    "spec.preemption.borrowWithinCohort.policy": "Never",
-    "spec.preemption.reclaimWithinCohort": "Never",
-    "spec.preemption.withinClusterQueue": "Never",
-    "spec.flavorFungibility.whenCanBorrow": "MayStopSearch",
-    "spec.flavorFungibility.whenCanPreempt": "TryNextFlavor",
-    "spec.fairSharing.weight": Decimal(1),
-    "spec.retryStrategy.backoffLimitCount": 3,
-    "spec.retryStrategy.backoffBaseSeconds": 60,
-    "spec.retryStrategy.backoffMaxSeconds": 1800,
-    "spec.parameters.apiGroup": GROUP,
-}
-"""Defaults that the API server fills in (Kueue 0.19.2, CustomResourceDefinitions)."""
-
-_REASONS: Final = (
-    ("", r"^$", "The declaration adds it."),
-    (
-        "ClusterQueue",
-        r"nominalQuota$",
-        "The queue borrows the nodes of the cohort that no team is guaranteed, and has whole nodes.",
-    ),
-    ("", r"(borrowing|lending)Limit$", "Limits are whole nodes of a pool."),
-    (
-        "",
-        r"resourceGroups\[\d+\]\.flavors",
-        "A pool has one flavor; alternative pools have one together.",
-    ),
-    ("", r"resourceGroups", "A declaration has one resource group over all resources of the pools."),
-    ("ClusterQueue", r"cohortName", "All queues of a declaration share one cohort."),
-    ("Cohort", r"parentName", "The cohort of a declaration has no parent."),
-    ("", r"namespaceSelector", "A queue admits the namespaces that have one of its local queues."),
-    ("", r"flavorFungibility", "Ebbtide always sets it: the next pool is tried before work is preempted."),
-    ("", r"preemption\.borrowWithinCohort", "The declaration has no word for it."),
-    ("", r"preemption", "All teams of a queue have its preemption."),
-    ("ClusterQueue", r"fairSharing\.weight", "A weight is a whole number, and belongs to a team."),
-    ("ClusterQueue", r"stopPolicy", "A stop is not part of a declaration."),
-    ("", r"admissionChecks", "Checks follow from queued pools, and from together on AKS."),
-    ("ResourceFlavor", r"nodeLabels", "A flavor has the labels that only its pool's nodes have."),
-    ("ResourceFlavor", r"(nodeTaints|tolerations)", "A flavor has its pool's taints, and tolerates each."),
-    ("ComputeClass", r"", "A queue with fallback has its pools in order, and creates no others."),
-    ("", r"topologyName", "The declaration has no word for topologies."),
-)
-
-
 def _reason(kind: str, path: str) -> str:
     found = (text for own, pattern, text in _REASONS if own in ("", kind) and re.search(pattern, path))
     return next(found, "The declaration has no word for it.")
-
-
-_LEFT: Final = {
-    "ResourceFlavor": "No queue that is declared has it.",
-    "ClusterQueue": (
-        "It has no LocalQueue. If it lends quota to adopted queues, delete it after the first update: their "
-        "cohort has all nodes."
-    ),
-    "LocalQueue": "Its ClusterQueue is not declared.",
-    "Cohort": "No queue that is declared is in it.",
-    "WorkloadPriorityClass": "Jobs may name it, besides those that every cluster of Ebbtide has.",
-    "AdmissionCheck": "Checks follow from queued pools, and from together on AKS.",
-    "ProvisioningRequestConfig": "It belongs to an admission check.",
-    "Topology": "The declaration has no word for topologies.",
-    "ComputeClass": "No queue that is declared falls back by it.",
-}
-_AKS: Final = "AKS generates it."
 
 
 def left_objects(
@@ -291,13 +286,6 @@ def left_objects(
             if kind == "ClusterQueue":
                 reason = reasons.get(name, reason)
             yield LeftOut(name=_title(item), reason=_AKS if name.startswith(AKS_PREFIX) else reason)
-
-
-Amounts: TypeAlias = dict[str, Decimal]
-"""Amounts by resource: CPUs, bytes, accelerators."""
-
-_UNITS: Final = {CPU: Decimal("0.001"), MEMORY: Decimal(1024**2)}
-_MOST_COMBINATIONS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)

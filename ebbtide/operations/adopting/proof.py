@@ -57,6 +57,11 @@ _NAMES: Final = {
 
 _ROUNDS: Final = 6
 _SHOWN: Final = 5
+_ZEROES: Final = (False, 0)
+_OTHER_SCHEDULE: Final = (
+    "A declaration has one window for upgrades of Kubernetes and of node images, which recurs daily or "
+    "weekly in UTC. This schedule stays as it is, outside of the stack."
+)
 
 
 def adopt(
@@ -188,9 +193,6 @@ def _written_pool(draft: Draft, new: Resource) -> RecordedPool | None:
     resource = FoundResource(type=new.type, id="", name=name, inputs=new.inputs)
     location = draft.read[name].site.location
     return writer.read_pool(resource, draft.found.cloud, location, found_zones(cluster))
-
-
-_ZEROES: Final = (False, 0)
 
 
 def _is_default(token: str, item: FieldChange) -> bool:
@@ -352,12 +354,6 @@ def _adoption(draft: Draft, changes: tuple[Change, ...], before: Recording, reco
         before=before,
         recording=recording,
     )
-
-
-_OTHER_SCHEDULE: Final = (
-    "A declaration has one window for upgrades of Kubernetes and of node images, which recurs daily or "
-    "weekly in UTC. This schedule stays as it is, outside of the stack."
-)
 
 
 def _rows(draft: Draft, old: Resource, new: Resource, changes: tuple[FieldChange, ...]) -> Iterator[FieldRow]:

@@ -34,6 +34,11 @@ _NO_ACCOUNT: Final = (
     "Unmanaged resources were not searched: no state names a project or subscription. Name one with "
     "--google-project or --azure-subscription."
 )
+VERSION: Final = "ebbtide.dev/reap/v1"
+_CLOCKS_AGREE: Final = timedelta(minutes=5)
+"""Maximum difference to a server's clock: a few minutes more or less of a lifetime do not matter."""
+PATH: Final = "ebbtide:cluster.lifetime.hours"
+"""Path of the lifetime in the stack's configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +153,6 @@ def _ids(deployment: Mapping[str, Any]) -> Iterator[str]:
         yield text(resource, "id")
     for cluster in state.read(deployment).identities:
         yield cluster.id
-
-
-VERSION: Final = "ebbtide.dev/reap/v1"
-_CLOCKS_AGREE: Final = timedelta(minutes=5)
-"""Maximum difference to a server's clock: a few minutes more or less of a lifetime do not matter."""
 
 
 class ReapOutcome(StrEnum):
@@ -410,10 +410,6 @@ def _check_expired(stack: str, contents: State) -> None:
         raise _ExtendedError(
             f"Nothing was changed: stack {stack} was extended until {clock.in_utc(contents.expires)}."
         )
-
-
-PATH: Final = "ebbtide:cluster.lifetime.hours"
-"""Path of the lifetime in the stack's configuration."""
 
 
 @dataclass(frozen=True, slots=True)

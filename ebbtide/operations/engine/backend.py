@@ -27,6 +27,13 @@ _INVALID: Final = re.compile(r"^(failed to load checkpoint: )?(place \d+: .*)")
 _ATTEMPTS: Final = 20
 _REPAIR_AT: Final = 10
 _PAUSE: Final = 0.1
+_ENVIRONMENT: Final = {
+    # A stack's secrets provider is in its state. Without this setting, a stack without a file gets a new
+    # provider with any passphrase that is set, even a wrong one, without an error (run with pulumi 3.259).
+    "PULUMI_FALLBACK_TO_STATE_SECRETS_MANAGER": "true",
+    # With `true`, `pulumi destroy --preview-only` fails (run with pulumi 3.259); updates have `--yes`.
+    "PULUMI_SKIP_CONFIRMATIONS": "false",
+}
 
 
 class _Pulumi(automation.PulumiCommand):
@@ -116,15 +123,6 @@ def _problem(file: Path) -> str | None:
     except (OSError, ValueError) as error:
         return str(error)
     return None
-
-
-_ENVIRONMENT: Final = {
-    # A stack's secrets provider is in its state. Without this setting, a stack without a file gets a new
-    # provider with any passphrase that is set, even a wrong one, without an error (run with pulumi 3.259).
-    "PULUMI_FALLBACK_TO_STATE_SECRETS_MANAGER": "true",
-    # With `true`, `pulumi destroy --preview-only` fails (run with pulumi 3.259); updates have `--yes`.
-    "PULUMI_SKIP_CONFIRMATIONS": "false",
-}
 
 
 class Backend:

@@ -19,6 +19,20 @@ from ebbtide.analysis.drift.differences import ReadResource
 from ebbtide.analysis.recording.recording import STACK_TYPE, urn_name
 from ebbtide.values.paths import child_path
 
+WORDS: Final = {
+    "import": "adopted",
+    "create": "created",
+    "update": "updated",
+    "delete": "deleted",
+    "create-replacement": "created again",
+    "delete-replaced": "deleted",
+}
+"""Words for completed operations of the engine."""
+_BAR: Final = 16
+_INTERNAL: Final = "__"
+"""Prefix of inputs that a provider keeps for itself, such as `__defaults` (pulumi-terraform-bridge)."""
+_COLOURS: Final = re.compile(r"<\{%.*?%\}>")
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -43,18 +57,6 @@ class Step:
     removed: tuple[str, ...] = ()
     is_unknown: bool = False
     inputs: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-
-WORDS: Final = {
-    "import": "adopted",
-    "create": "created",
-    "update": "updated",
-    "delete": "deleted",
-    "create-replacement": "created again",
-    "delete-replaced": "deleted",
-}
-"""Words for completed operations of the engine."""
-_BAR: Final = 16
 
 
 @contextmanager
@@ -106,11 +108,6 @@ def _line(console: Console, step: Step) -> None:
             soft_wrap=True,
         )
         console.file.flush()
-
-
-_INTERNAL: Final = "__"
-"""Prefix of inputs that a provider keeps for itself, such as `__defaults` (pulumi-terraform-bridge)."""
-_COLOURS: Final = re.compile(r"<\{%.*?%\}>")
 
 
 @dataclass(slots=True)

@@ -24,14 +24,49 @@ from ebbtide.errors import EbbtideError
 from ebbtide.text import and_list
 from ebbtide.values.given_command import given_command
 
-
-class OperationError(EbbtideError):
-    """The operation was not performed; the message has the reason and the fix."""
-
-
 _LOCK: Final = re.compile(r"created by (?P<user>[^\s@]+)@(?P<host>\S+) \(pid (?P<pid>\d+)\)")
 _STEP: Final = 1.0
 _T = TypeVar("_T")
+_KNOWN: Final[Mapping[str, str]] = {
+    "incorrect passphrase": (
+        "PULUMI_CONFIG_PASSPHRASE is not the passphrase of stack {stack}: nothing was changed."
+    ),
+    "passphrase must be set": (
+        "Stack {stack} is encrypted with a passphrase, and none is set: write it to "
+        "PULUMI_CONFIG_PASSPHRASE, or name its file in PULUMI_CONFIG_PASSPHRASE_FILE."
+    ),
+    "PULUMI_ACCESS_TOKEN must be set": (
+        "`pulumi` is not logged in to a backend: run `pulumi login`, or set PULUMI_BACKEND_URL."
+    ),
+}
+"""Messages of pulumi 3.259 (pkg/secrets/passphrase, pkg/backend/httpstate), and the replacements."""
+_ERROR: Final = re.compile(r"^error: ", re.MULTILINE)
+_LINES: Final = 6
+"""Lines of an error that are shown."""
+_TRACEBACK: Final = re.compile(r"Traceback \(most recent call last\)|^  File \"", re.MULTILINE)
+_RPC_DETAILS: Final = re.compile(r"^\s*details = \"(.*)\"$", re.MULTILINE)
+_EXCEPTION: Final = re.compile(
+    r"^[\w.]+(?:: .*)?(?:\n(?!Traceback|  File |During |The above )\S.*)*", re.MULTILINE
+)
+"""The last lines of a traceback: an exception's type and message."""
+_NOISE: Final = re.compile(
+    r"sdk\.helper_schema:|^update failed$|resource monitor (?:has terminated|shut down)", re.IGNORECASE
+)
+"""Second reports of a failure: by the bridge of Terraform providers, which logs it too, and by the engine
+when it stops (pulumi-terraform-bridge, pkg/tfshim/sdk-v2; pulumi 3.259, pkg/resource/deploy)."""
+_HEADING: Final = re.compile(r"\d+ errors? occurred:\s*\*\s*")
+_LOGINS: Final = {
+    "executable gke-gcloud-auth-plugin failed": "gcloud auth login",
+    "executable kubelogin failed|az login|require the (?:az|azure) cli for authentication": "az login",
+    "could not find default credentials|invalid_grant|invalid_rapt": "gcloud auth application-default login",
+}
+"""Commands that log in, by the message without a login: of the credential plugins of kubeconfigs (client-go),
+of Azure's provider (pulumi-azure-native#3349), and of Google's (golang.org/x/oauth2/google)."""
+_ADD_ON_NAMESPACES: Final = "|".join(kind.spec.namespace for kind in ADD_ONS.values() if kind.spec.namespace)
+
+
+class OperationError(EbbtideError):
+    """The operation was not performed; the message has the reason and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,21 +159,6 @@ def unlocking(run: Callable[[], _T], unlock: Callable[[], object], log: Callable
                 time.sleep(_STEP)
 
 
-_KNOWN: Final[Mapping[str, str]] = {
-    "incorrect passphrase": (
-        "PULUMI_CONFIG_PASSPHRASE is not the passphrase of stack {stack}: nothing was changed."
-    ),
-    "passphrase must be set": (
-        "Stack {stack} is encrypted with a passphrase, and none is set: write it to "
-        "PULUMI_CONFIG_PASSPHRASE, or name its file in PULUMI_CONFIG_PASSPHRASE_FILE."
-    ),
-    "PULUMI_ACCESS_TOKEN must be set": (
-        "`pulumi` is not logged in to a backend: run `pulumi login`, or set PULUMI_BACKEND_URL."
-    ),
-}
-"""Messages of pulumi 3.259 (pkg/secrets/passphrase, pkg/backend/httpstate), and the replacements."""
-
-
 @contextmanager
 def explained(stack: str, diagnostics: list[str] | None = None) -> Generator[None]:
     """Turn a failed command into an error.
@@ -182,9 +202,6 @@ def explained(stack: str, diagnostics: list[str] | None = None) -> Generator[Non
             diagnostics.append(output)
 
 
-_ERROR: Final = re.compile(r"^error: ", re.MULTILINE)
-
-
 def output_of(error: errors.CommandError) -> str:
     """Return the standard error of `pulumi`, or else its standard output, from its first error on: warnings
     stand before it, such as that a plugin is from PATH."""
@@ -192,36 +209,6 @@ def output_of(error: errors.CommandError) -> str:
     stdout, _, stderr = rest.partition("\n stderr: ")
     output = stderr.strip() or stdout.strip() or code.strip()
     return _ERROR.split(output, maxsplit=1)[-1]
-
-
-_LINES: Final = 6
-"""Lines of an error that are shown."""
-
-_TRACEBACK: Final = re.compile(r"Traceback \(most recent call last\)|^  File \"", re.MULTILINE)
-_RPC_DETAILS: Final = re.compile(r"^\s*details = \"(.*)\"$", re.MULTILINE)
-_EXCEPTION: Final = re.compile(
-    r"^[\w.]+(?:: .*)?(?:\n(?!Traceback|  File |During |The above )\S.*)*", re.MULTILINE
-)
-"""The last lines of a traceback: an exception's type and message."""
-
-_NOISE: Final = re.compile(
-    r"sdk\.helper_schema:|^update failed$|resource monitor (?:has terminated|shut down)", re.IGNORECASE
-)
-"""Second reports of a failure: by the bridge of Terraform providers, which logs it too, and by the engine
-when it stops (pulumi-terraform-bridge, pkg/tfshim/sdk-v2; pulumi 3.259, pkg/resource/deploy)."""
-
-_HEADING: Final = re.compile(r"\d+ errors? occurred:\s*\*\s*")
-
-_LOGINS: Final = {
-    "executable gke-gcloud-auth-plugin failed": "gcloud auth login",
-    "executable kubelogin failed|az login|require the (?:az|azure) cli for authentication": "az login",
-    "could not find default credentials|invalid_grant|invalid_rapt": "gcloud auth application-default login",
-}
-"""Commands that log in, by the message without a login: of the credential plugins of kubeconfigs (client-go),
-of Azure's provider (pulumi-azure-native#3349), and of Google's (golang.org/x/oauth2/google)."""
-
-
-_ADD_ON_NAMESPACES: Final = "|".join(kind.spec.namespace for kind in ADD_ONS.values() if kind.spec.namespace)
 
 
 class _Cause(NamedTuple):

@@ -17,6 +17,25 @@ from ebbtide.declaration.model import expiry
 from ebbtide.operations.engine.failures import OperationError
 from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
+Item = Mapping[str, Any]
+GKE_CLUSTER: Final = "gcp:container/cluster:Cluster"
+AKS_CLUSTER: Final = "azure-native:containerservice:ManagedCluster"
+CLUSTERS: Final = {type_: cloud for cloud, type_ in by_cloud(gke=GKE_CLUSTER, aks=AKS_CLUSTER).items()}
+"""Clouds by the type token of their clusters."""
+_PREFIXES: Final = by_cloud(gke="gcp:container/", aks="azure-native:containerservice:")
+DELETED_CLUSTERS: Final = "ebbtideDeletedClusters"
+_BUCKETS: Final = frozenset({"gcp:storage/bucket:Bucket", "azure-native:storage:StorageAccount"})
+_REGISTRIES: Final = frozenset(
+    {"gcp:artifactregistry/repository:Repository", "azure-native:containerregistry:Registry"}
+)
+_KUBERNETES: Final = re.compile(r"^kubernetes:[^:]+:(?P<kind>\w+?)(?P<patch>Patch)?$")
+_STASH: Final = f"{expiry.COMPONENT}$pulumi:index:Stash"
+"""Types in the URN of the time of the first `up`."""
+TENANT: Final = "ebbtide:addons:Tenant$"
+"""Parent type in the URN of every resource in a team's namespace."""
+_LABELS: Final = (("labels",), ("resourceLabels",), ("nodeConfig", "resourceLabels"), ("tags",))
+"""Paths in the inputs of a resource to its labels in the cloud."""
+
 
 def record(deployment: Mapping[str, Any], name: str) -> Any:
     """Return a record; None if there is none.
@@ -44,15 +63,6 @@ def with_record(deployment: Mapping[str, Any], name: str, value: Any) -> dict[st
         updated(item) if item["type"] == STACK_TYPE else item for item in parts(deployment, "resources")
     ]
     return {**deployment, "resources": resources}
-
-
-Item = Mapping[str, Any]
-
-GKE_CLUSTER: Final = "gcp:container/cluster:Cluster"
-AKS_CLUSTER: Final = "azure-native:containerservice:ManagedCluster"
-CLUSTERS: Final = {type_: cloud for cloud, type_ in by_cloud(gke=GKE_CLUSTER, aks=AKS_CLUSTER).items()}
-"""Clouds by the type token of their clusters."""
-_PREFIXES: Final = by_cloud(gke="gcp:container/", aks="azure-native:containerservice:")
 
 
 def accounts(resources: Iterable[Item]) -> tuple[Account, ...]:
@@ -122,9 +132,6 @@ def _segment(identity: str, name: str) -> str:
     return parts[lower.index(name.lower()) + 1] if name.lower() in lower[:-1] else ""
 
 
-DELETED_CLUSTERS: Final = "ebbtideDeletedClusters"
-
-
 @dataclass(frozen=True, slots=True)
 class DeletedClusters:
     """The clusters that a destroy deletes or has deleted.
@@ -163,17 +170,6 @@ def merged_clusters(
 ) -> tuple[ClusterIdentity, ...]:
     """Return the clusters of a state and of a record without duplicates. The record has more detail."""
     return tuple({cluster.id: cluster for cluster in (*clusters, *record)}.values())
-
-
-_BUCKETS: Final = frozenset({"gcp:storage/bucket:Bucket", "azure-native:storage:StorageAccount"})
-_REGISTRIES: Final = frozenset(
-    {"gcp:artifactregistry/repository:Repository", "azure-native:containerregistry:Registry"}
-)
-_KUBERNETES: Final = re.compile(r"^kubernetes:[^:]+:(?P<kind>\w+?)(?P<patch>Patch)?$")
-_STASH: Final = f"{expiry.COMPONENT}$pulumi:index:Stash"
-"""Types in the URN of the time of the first `up`."""
-TENANT: Final = "ebbtide:addons:Tenant$"
-"""Parent type in the URN of every resource in a team's namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,10 +326,6 @@ def _expiry(deployment: Mapping[str, Any], resources: Sequence[Mapping[str, Any]
     """Return the expiry, from the stack's output if a destroy has deleted the component."""
     times = _times(resources, expiry.COMPONENT, expiry.OUTPUT)
     return max(times or _times(parts(deployment, "resources"), STACK_TYPE, expiry.OUTPUT), default=None)
-
-
-_LABELS: Final = (("labels",), ("resourceLabels",), ("nodeConfig", "resourceLabels"), ("tags",))
-"""Paths in the inputs of a resource to its labels in the cloud."""
 
 
 def _labelled(resources: Sequence[Mapping[str, Any]]) -> Iterator[datetime]:

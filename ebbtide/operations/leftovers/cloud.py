@@ -29,6 +29,25 @@ from ebbtide.values.cloud_kind import CloudKind, by_cloud
 from ebbtide.values.given_command import given_command
 from ebbtide.values.kueue_api import API_PATH, flavor_names
 
+_CHECKED = by_cloud(
+    gke="the cluster, disks, snapshots, load balancers, addresses, firewall rules and network "
+    "endpoint groups",
+    aks="the cluster, its node resource group, and disks, snapshots and addresses outside of it",
+)
+Others: TypeAlias = Callable[[], Iterable[Mapping[str, Any]]]
+_PRINCIPALS: Final = {
+    "gcp:serviceaccount/account:Account": "member",
+    "azure-native:managedidentity:UserAssignedIdentity": "principalId",
+}
+"""Output that identifies a principal, by the type of its resource."""
+_MEMBER: Final = "gcp:projects/iAMMember:IAMMember"
+_ROLE_BINDINGS: Final = "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings"
+OUTSIDE: Final = (
+    "It is outside of the stack's cohort, and its quota of flavor {} is of the same nodes: together they "
+    "admit more work than the pools have."
+)
+"""Effect of a ClusterQueue with the stack's flavors, which are named in it."""
+
 
 def idle_cost(exported: Mapping[str, Any]) -> Amount | None:
     """Return the cost of a stack without work; None if it is unknown.
@@ -48,13 +67,6 @@ def cost_of(cloud: CloudKind, resource: CloudResource) -> float | None:
     place = "" if resource.location == "global" else region_of(resource.location)
     price = find_price(cloud, place, resource.price_item) if resource.price_item else None
     return None if price is None or price.on_demand is None else price.on_demand * resource.quantity
-
-
-_CHECKED = by_cloud(
-    gke="the cluster, disks, snapshots, load balancers, addresses, firewall rules and network "
-    "endpoint groups",
-    aks="the cluster, its node resource group, and disks, snapshots and addresses outside of it",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,16 +197,6 @@ def rate(cloud: CloudKind, resources: Iterable[CloudResource]) -> str:
     """Format the cost of resources, as far as prices are known."""
     known = [cost for resource in resources if (cost := cost_of(cloud, resource))]
     return f"at least ${sum(known):.4f}/h" if known else "an unknown amount"
-
-
-Others: TypeAlias = Callable[[], Iterable[Mapping[str, Any]]]
-_PRINCIPALS: Final = {
-    "gcp:serviceaccount/account:Account": "member",
-    "azure-native:managedidentity:UserAssignedIdentity": "principalId",
-}
-"""Output that identifies a principal, by the type of its resource."""
-_MEMBER: Final = "gcp:projects/iAMMember:IAMMember"
-_ROLE_BINDINGS: Final = "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings"
 
 
 def principals_of(resources: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -328,13 +330,6 @@ _REFERENCES: Final = (
         "Work in it uses the quota of ClusterQueue {}.",
     ),
 )
-
-
-OUTSIDE: Final = (
-    "It is outside of the stack's cohort, and its quota of flavor {} is of the same nodes: together they "
-    "admit more work than the pools have."
-)
-"""Effect of a ClusterQueue with the stack's flavors, which are named in it."""
 
 
 def unowned_objects(api: Api, state: State) -> Iterator[UnownedResource]:

@@ -63,6 +63,8 @@ namespace."""
 _ROLE_ASSIGNMENT: Final = "azure-native:authorization:RoleAssignment"
 _SUBMITS_TO: Final = ("spec", "clusterQueue")
 _RESOURCES: Final = ("deployment", "resources")
+_EXISTING_ADD_ON: Final = "ebbtide:addons:ExistingAddOn"
+_UNKNOWN: Final = "existing namespaces are unknown"
 
 
 def lost_state_refusals(recording: Recording, deployment: Mapping[str, Any], stack: str) -> Iterator[str]:
@@ -279,10 +281,6 @@ def assigned_already(steps: Mapping[str, Mapping[str, Step]]) -> Iterator[str]:
 def _grant(scope: str, role: str, principal: str) -> tuple[str, str, str]:
     """Return the key of a role assignment. Ids of definitions may have a subscription or none."""
     return scope.lower(), role.rpartition("/")[2].lower(), principal.lower()
-
-
-_EXISTING_ADD_ON: Final = "ebbtide:addons:ExistingAddOn"
-_UNKNOWN: Final = "existing namespaces are unknown"
 
 
 def existing_refusals(

@@ -59,6 +59,40 @@ _RESOURCE_ANNOTATION: Final = re.compile(
     r"|ingress\.kubernetes\.io/(https-)?(forwarding-rule|target-proxy)|ingress\.kubernetes\.io/url-map"
 )
 """Annotations with the name of a cloud resource (kubernetes/ingress-gce, pkg/annotations)."""
+_TIMEOUT = 600.0  # seconds; a load balancer takes a few minutes
+_STEP = 1.0
+_LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+_STALE: Final = timedelta(minutes=2)
+"""Leases are renewed every few seconds, and expire after 15 (client-go, leaderelection)."""
+_SERVICE: Final = ("cloud-controller-manager", "kube-controller-manager")
+_GLBC: Final = ("ingress-gce-lock", "ingress-gce-neg-lock")
+_STORAGE: Final = (
+    "pd-csi-storage-gke-io",
+    "disk-csi-azure-com",
+    "file-csi-azure-com",
+    "filestore-csi-storage-gke-io",
+)
+_CONTROLLERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "service.kubernetes.io/load-balancer-cleanup": ("cloud-controller-manager",),
+    "gke.networking.io/l4-ilb-v1": _SERVICE,
+    "gke.networking.io/l4-ilb-v2": _GLBC,
+    "gke.networking.io/l4-netlb-v1": _SERVICE,
+    "gke.networking.io/l4-netlb-v2": _GLBC,
+    "gke.networking.io/l4-netlb-v3": _GLBC,
+    "networking.gke.io/ingress-finalizer": _GLBC,
+    "networking.gke.io/ingress-finalizer-V2": _GLBC,
+    "external-provisioner.volume.kubernetes.io/finalizer": _STORAGE,
+}
+"""Finalizers that may be removed, with the leases of their controllers."""
+_WAITED: Final = "timed out waiting for the condition"
+"""Error of the engine whose deletion of a namespace took longer than its limit (pulumi-kubernetes 4.34,
+provider/pkg/await)."""
+_REMAINING: Final = "NamespaceContentRemaining"
+_KIND: Final = re.compile(r"([a-z0-9-]+)\.([a-z0-9.-]*) has \d+ resource instances")
+"""Resource and group in the condition of a terminating namespace (Kubernetes 1.36,
+pkg/controller/namespace/deletion/status_condition_utils.go)."""
+_SHOWN: Final = 10
+_TEAMS: Final = "ebbtide.dev/team"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,34 +325,6 @@ def _backends(annotation: str) -> Iterable[str]:
         return ()
 
 
-_TIMEOUT = 600.0  # seconds; a load balancer takes a few minutes
-_STEP = 1.0
-_LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
-_STALE: Final = timedelta(minutes=2)
-"""Leases are renewed every few seconds, and expire after 15 (client-go, leaderelection)."""
-
-_SERVICE: Final = ("cloud-controller-manager", "kube-controller-manager")
-_GLBC: Final = ("ingress-gce-lock", "ingress-gce-neg-lock")
-_STORAGE: Final = (
-    "pd-csi-storage-gke-io",
-    "disk-csi-azure-com",
-    "file-csi-azure-com",
-    "filestore-csi-storage-gke-io",
-)
-_CONTROLLERS: Final[Mapping[str, tuple[str, ...]]] = {
-    "service.kubernetes.io/load-balancer-cleanup": ("cloud-controller-manager",),
-    "gke.networking.io/l4-ilb-v1": _SERVICE,
-    "gke.networking.io/l4-ilb-v2": _GLBC,
-    "gke.networking.io/l4-netlb-v1": _SERVICE,
-    "gke.networking.io/l4-netlb-v2": _GLBC,
-    "gke.networking.io/l4-netlb-v3": _GLBC,
-    "networking.gke.io/ingress-finalizer": _GLBC,
-    "networking.gke.io/ingress-finalizer-V2": _GLBC,
-    "external-provisioner.volume.kubernetes.io/finalizer": _STORAGE,
-}
-"""Finalizers that may be removed, with the leases of their controllers."""
-
-
 def clean_up(api: Api, objects: Sequence[UserObject], log: Callable[[str], None]) -> list[str]:
     """Delete objects and wait for their controllers.
 
@@ -381,17 +387,6 @@ def _release(api: Api, item: UserObject, current: Object, renewed: set[str]) -> 
             raise
     done = f"{item}: its finalizer {', '.join(orphaned)} is removed, because its controller no longer runs."
     return [f"{done} Cloud resources that it would have deleted may remain."]
-
-
-_WAITED: Final = "timed out waiting for the condition"
-"""Error of the engine whose deletion of a namespace took longer than its limit (pulumi-kubernetes 4.34,
-provider/pkg/await)."""
-_REMAINING: Final = "NamespaceContentRemaining"
-_KIND: Final = re.compile(r"([a-z0-9-]+)\.([a-z0-9.-]*) has \d+ resource instances")
-"""Resource and group in the condition of a terminating namespace (Kubernetes 1.36,
-pkg/controller/namespace/deletion/status_condition_utils.go)."""
-_SHOWN: Final = 10
-_TEAMS: Final = "ebbtide.dev/team"
 
 
 def advice(outputs: Callable[[], Mapping[str, Any]], errors: Iterable[str]) -> Iterator[str]:

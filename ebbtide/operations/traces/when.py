@@ -69,6 +69,8 @@ _SUFFIX: Final = re.compile(r"-(?:[0-9]+|[bcdfghjklmnpqrstvwxz2456789]{5})$")
 
 
 # The state of the queues
+Replayed: TypeAlias = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
+"""Replays a request of the replay of jobs with Kueue, and returns the jobs of its document, as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,9 +255,6 @@ def _nodes(api: Api, profile: Profile) -> dict[str, int] | None:
 
 
 # Estimates
-
-Replayed: TypeAlias = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
-"""Replays a request of the replay of jobs with Kueue, and returns the jobs of its document, as JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,6 +43,18 @@ _HASH: Final = 4
 _AKS_LONGEST: Final = 12  # characters (azure-aks-docs, create-node-pools, 2026)
 _GKE_LONGEST: Final = 40  # characters (GKE docs, node pool names, 2026)
 _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
+SINCE: Final = "ebbtide.dev/draining-since"
+"""Annotation of a cordoned node: time of the cordon."""
+REQUEUED: Final = "ebbtide.dev/requeued-from"
+"""Annotation of a Workload that the drain of a pool has deactivated: the pool's name in the cloud."""
+_WORKLOAD: Final = "kueue.x-k8s.io/workload"
+"""Annotation of a pod: the Workload that it is admitted by (Kueue 0.19, `getPodSetsInfoFromStatus`)."""
+_OVER: Final = ("Succeeded", "Failed")
+_DISRUPTION: Final = timedelta(hours=1)
+"""Maximum time that PodDisruptionBudgets may delay an eviction, as in upgrades of GKE (GKE docs, node pool
+upgrade strategies, 2026)."""
+_STEP: Final = 2.0
+_TOO_MANY: Final = 429
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,19 +236,6 @@ def retired(name: str) -> dict[str, str]:
     return {name: f"{name}{OLD}", f"{name}{SUFFIX}": name}
 
 
-SINCE: Final = "ebbtide.dev/draining-since"
-"""Annotation of a cordoned node: time of the cordon."""
-REQUEUED: Final = "ebbtide.dev/requeued-from"
-"""Annotation of a Workload that the drain of a pool has deactivated: the pool's name in the cloud."""
-_WORKLOAD: Final = "kueue.x-k8s.io/workload"
-"""Annotation of a pod: the Workload that it is admitted by (Kueue 0.19, `getPodSetsInfoFromStatus`)."""
-_OVER: Final = ("Succeeded", "Failed")
-_DISRUPTION: Final = timedelta(hours=1)
-"""Maximum time that PodDisruptionBudgets may delay an eviction, as in upgrades of GKE (GKE docs, node pool
-upgrade strategies, 2026)."""
-_STEP: Final = 2.0
-
-
 def nodes(api: Api, pool: DrainedPool) -> list[Object]:
     """List a pool's nodes.
 
@@ -389,6 +388,3 @@ def _evict(api: Api, pod: Object) -> None:
     except ApiError as error:
         if not (error.not_found or error.conflict) and error.status != _TOO_MANY:
             raise
-
-
-_TOO_MANY: Final = 429

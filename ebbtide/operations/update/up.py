@@ -54,6 +54,9 @@ pkg/await/await.go, `Creation`)."""
 _INTERRUPTED = "The creation was interrupted."
 _RECORD = "ebbtidePendingInputs"
 """Record of the inputs of adopted resources, by URN."""
+_QUIET: Final = frozenset({"same", "read", "read-replacement", "replace"})
+_OWN: Final = ("ebbtide:", "pulumi:")
+"""Packages of resources that are only in the engine."""
 
 
 def resolve_pending(stack: Stack, log: Callable[[str], object]) -> list[str]:
@@ -152,11 +155,6 @@ def _id_of(resource: Mapping[str, Any], deployment: Mapping[str, Any]) -> str | 
     )
     identity = ASSUMPTIONS.answer(question).id
     return None if is_assumed(identity) else identity
-
-
-_QUIET: Final = frozenset({"same", "read", "read-replacement", "replace"})
-_OWN: Final = ("ebbtide:", "pulumi:")
-"""Packages of resources that are only in the engine."""
 
 
 @dataclass(frozen=True, slots=True)

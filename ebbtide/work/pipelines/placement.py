@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 WEIGHT: Final = 50
 """Weight of a preferred pool, as in kfp 1.8."""
+LONG: Final = 3600
+"""Duration in seconds from which a step is long: an hour of work is worth a retry."""
+_AGAIN: Final = "call retry_disruptions before it is placed"
+NAMESPACE: Final = "kubeflow"
+"""Namespace of steps, unless Kubeflow Pipelines is configured for several users."""
 
 
 def use_pool(
@@ -145,11 +150,6 @@ def check_kind(step: Step, resources: Iterable[str], needed: Requirements, probl
     )
 
 
-LONG: Final = 3600
-"""Duration in seconds from which a step is long: an hour of work is worth a retry."""
-_AGAIN: Final = "call retry_disruptions before it is placed"
-
-
 class PlacementWarning(UserWarning):
     """A step can run, but may not finish on its pools."""
 
@@ -187,10 +187,6 @@ def _retried(step: Step, lasts: int) -> Iterator[str]:
             f"{durations.in_one_unit(until)} after its first attempt began: set a higher longest to "
             "retry_disruptions, or backoff_max_duration to set_retry."
         )
-
-
-NAMESPACE: Final = "kubeflow"
-"""Namespace of steps, unless Kubeflow Pipelines is configured for several users."""
 
 
 def use_queue(

@@ -23,6 +23,13 @@ from ebbtide.work.tasks import is_subdomain
 if TYPE_CHECKING:
     from kfp.dsl import PipelineTask
 
+VOLUME: Final = "shared"
+"""Name of the claim of a declared team."""
+_NO_POD: Final = (
+    "it is a pipeline or an importer, and has no pod: call this for its steps where they are created."
+)
+_P = ParamSpec("_P")
+
 
 def retry_disruptions(
     task: "PipelineTask",
@@ -127,13 +134,6 @@ def _begun(attempts: int, wait: float, factor: float, until: int) -> int:
             return begun
         wait *= factor
     return attempts
-
-
-VOLUME: Final = "shared"
-"""Name of the claim of a declared team."""
-_NO_POD: Final = (
-    "it is a pipeline or an importer, and has no pod: call this for its steps where they are created."
-)
 
 
 def use_volume(
@@ -251,9 +251,6 @@ def use_secrets(
         step.mount_secret(secret, path)
     step.pull_with(image_pull_secrets)
     return task
-
-
-_P = ParamSpec("_P")
 
 
 def _is_placed(step: Step) -> bool:

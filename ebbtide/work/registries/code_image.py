@@ -39,6 +39,9 @@ _INDEXES: Final = {f"{_OCI}.index.v1+json", f"{_DOCKER}.distribution.manifest.li
 _TAG_LENGTH: Final = 20
 
 Document = dict[str, Any]
+_DOCKER_HUB: Final = {"registry-1.docker.io": "https://index.docker.io/v1/"}
+"""Docker's key for Docker Hub, by the host of its registry."""
+_TOKEN: Final = "<token>"  # noqa: S105 # marks an identity token, which has no user name
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,11 +236,6 @@ def user_credentials(host: str) -> tuple[str, str] | None:
 
         return azure_login(host)
     return docker_login(host)
-
-
-_DOCKER_HUB: Final = {"registry-1.docker.io": "https://index.docker.io/v1/"}
-"""Docker's key for Docker Hub, by the host of its registry."""
-_TOKEN: Final = "<token>"  # noqa: S105 # marks an identity token, which has no user name
 
 
 def docker_login(host: str) -> tuple[str, str] | None:

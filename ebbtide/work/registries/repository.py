@@ -22,13 +22,6 @@ from dxf.exceptions import DXFAuthInsecureError, DXFDigestMismatchError, DXFMoun
 from ebbtide.clients.clouds.interfaces import CredentialsError
 from ebbtide.errors import EbbtideError
 
-
-class RegistryError(EbbtideError):
-    """A container registry rejects a request or does not answer, or an image cannot be extended."""
-
-    rule = "registry"
-
-
 _DOCKER_HUB: Final = {"docker.io", "index.docker.io"}
 _DOCKER_HUB_API: Final = "registry-1.docker.io"
 """Registry of names without one (distribution/reference, normalize.go, 2026)."""
@@ -38,6 +31,19 @@ _REPOSITORY: Final = re.compile(
 _TAG: Final = re.compile(r"\w[\w.-]{0,127}", flags=re.ASCII)
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 """Grammars of the OCI distribution specification 1.1, pulling manifests."""
+_TIMEOUT: Final = (10.0, 300.0)
+"""Seconds for a connection, and for an answer: a registry reads a whole layer before it confirms it."""
+_CHUNK: Final = 1 << 20
+Credentials = Callable[[str], tuple[str, str] | None]
+"""Returns user name and password for a registry's host; None for anonymous access."""
+_FULL: Final = ("no space left", "quota", "storage limit", "file too large")
+"""Parts of the messages of a registry without free storage."""
+
+
+class RegistryError(EbbtideError):
+    """A container registry rejects a request or does not answer, or an image cannot be extended."""
+
+    rule = "registry"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +92,6 @@ class Reference:
                 "docker.io/library/python:3.13-slim."
             )
         return cls(name, first, repository, tag, digest)
-
-
-_TIMEOUT: Final = (10.0, 300.0)
-"""Seconds for a connection, and for an answer: a registry reads a whole layer before it confirms it."""
-_CHUNK: Final = 1 << 20
-
-Credentials = Callable[[str], tuple[str, str] | None]
-"""Returns user name and password for a registry's host; None for anonymous access."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,10 +219,6 @@ class Repository:
 def digest_of(content: bytes) -> str:
     """Return the digest of a blob or a manifest."""
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
-
-
-_FULL: Final = ("no space left", "quota", "storage limit", "file too large")
-"""Parts of the messages of a registry without free storage."""
 
 
 @contextmanager

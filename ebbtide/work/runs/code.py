@@ -33,6 +33,20 @@ _ARCHIVE, _CODE = "ebbtide-archive", "ebbtide-code"
 _UNPACK: Final = (
     "if command -v tar >/dev/null; then tar -xzf {0} -C {1}; else python3 -m tarfile -e {0} {1}; fi\n"
 ).format(f"{ARCHIVE}/{_KEY}", DIRECTORY)
+_ACCOUNT: Final = "worker"
+"""The team's service account (`ebbtide.placement.derive`)."""
+_GOOGLE_IDENTITY: Final = "iam.gke.io/gcp-service-account"
+_AZURE_IDENTITY: Final = "azure.workload.identity/client-id"
+"""Annotations of a service account that acts as an identity of the cloud (GKE docs, workload-identity;
+azure-aks-docs, workload-identity-overview, 2026)."""
+_CLOUDS: Final = by_cloud(gke="Google Cloud", aks="Azure")
+_ADDRESSES: Final = by_cloud(
+    gke=re.compile(r"[a-z0-9-]+-docker\.pkg\.dev/(?P<project>[a-z0-9./-]+)/[a-z0-9-]+|gs://[a-z0-9-]+"),
+    aks=re.compile(r"[a-z0-9]+\.azurecr\.io|abfss://[a-z0-9-]+@[a-z0-9]+\.dfs\.core\.windows\.net"),
+)
+"""Addresses of registries and buckets, as `ebbtide.placement.derive` forms them."""
+_LOCAL: Final = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?/.*")
+"""A registry on the user's machine."""
 
 
 def image_repository(profile: Profile, namespace: str, folder: Folder, code_in: CodeIn | None) -> str:
@@ -155,22 +169,6 @@ def check_destination(api: Api, profile: Profile, namespace: str) -> None:
                 f"in {place}, the team's. Its owner would get the code, so nothing was written or created. "
                 "Ask the owner of the stack who changed the profile; `ebbtide up` restores it."
             )
-
-
-_ACCOUNT: Final = "worker"
-"""The team's service account (`ebbtide.placement.derive`)."""
-_GOOGLE_IDENTITY: Final = "iam.gke.io/gcp-service-account"
-_AZURE_IDENTITY: Final = "azure.workload.identity/client-id"
-"""Annotations of a service account that acts as an identity of the cloud (GKE docs, workload-identity;
-azure-aks-docs, workload-identity-overview, 2026)."""
-_CLOUDS: Final = by_cloud(gke="Google Cloud", aks="Azure")
-_ADDRESSES: Final = by_cloud(
-    gke=re.compile(r"[a-z0-9-]+-docker\.pkg\.dev/(?P<project>[a-z0-9./-]+)/[a-z0-9-]+|gs://[a-z0-9-]+"),
-    aks=re.compile(r"[a-z0-9]+\.azurecr\.io|abfss://[a-z0-9-]+@[a-z0-9]+\.dfs\.core\.windows\.net"),
-)
-"""Addresses of registries and buckets, as `ebbtide.placement.derive` forms them."""
-_LOCAL: Final = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?/.*")
-"""A registry on the user's machine."""
 
 
 def _is_of_team(address: str, cloud: CloudKind, project: str) -> bool:

@@ -33,6 +33,10 @@ from ebbtide.work.sweeps import POINTS
 
 _POOL_LABELS: Final = ("ebbtide.dev/pool", "cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool")
 _HOUR: Final = 3600
+VERSION: Final = "ebbtide.dev/jobs/v1"
+"""Version of the document of `ebbtide jobs --format json`."""
+_CREATED: Final = "Created pod: "
+"""Message of the Job controller's event for a new pod (Kubernetes 1.36, pkg/controller, RealPodControl)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +149,6 @@ class PodHistory:
         """Yield the deleted pods, each with the time at which it was missing."""
         for uid, time in self._deleted.items():
             yield self._pods[uid], time
-
-
-VERSION: Final = "ebbtide.dev/jobs/v1"
-"""Version of the document of `ebbtide jobs --format json`."""
-_CREATED: Final = "Created pod: "
-"""Message of the Job controller's event for a new pod (Kubernetes 1.36, pkg/controller, RealPodControl)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

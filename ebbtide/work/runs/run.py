@@ -45,6 +45,7 @@ PARAMETERS: Final = "ebbtide.dev/parameters"
 """Annotations: the command as a shell would read it, and the options, as JSON."""
 
 _REVIEWS: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+_SCRIPTS: Final = (".py", ".sh")
 
 
 def user_of(api: Api) -> str:
@@ -102,9 +103,6 @@ def parameters_of(job: Object) -> Mapping[str, Any]:
 def label_value(value: str) -> str:
     """Return a text as a label's value: up to 63 letters, digits, `-`, `_` and `.`."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", value)[:LABEL_LENGTH].strip("-._") or "unknown"
-
-
-_SCRIPTS: Final = (".py", ".sh")
 
 
 def objects_of(

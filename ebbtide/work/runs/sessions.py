@@ -76,6 +76,50 @@ while read -r beat; do : >"$file" && echo; done
 _TERMINALS: Final = f'find "${{TMPDIR:-/tmp}}" -maxdepth 1 -name "{_OPEN}*" -mmin -2'
 # The shell of a lost connection stays in the pod, so a process on the user's machine shows that a terminal is
 # open. In the pod it is not a process of the session, which it would keep.
+PORT: Final = 8888
+"""Port of JupyterLab on the loopback interface of its pod."""
+_FILES: Final = "${TMPDIR:-/tmp}/ebbtide-jupyter"
+_START: Final = """
+import json, os, pathlib, sys
+
+# Installed packages stand behind the image's own, in kernels too.
+packages = os.environ["EBBTIDE_PACKAGES"]
+sys.path.append(packages)
+kernels = pathlib.Path(packages, "share/jupyter/kernels/python3")
+if kernels.is_dir():
+    program = f"import sys; sys.path.append({packages!r}); import ipykernel.kernelapp as app; "
+    words = [sys.executable, "-c", program + "app.launch_new_instance()", "-f", "{connection_file}"]
+    kernel = {"argv": words, "display_name": "Python 3", "language": "python"}
+    (kernels / "kernel.json").write_text(json.dumps(kernel))
+
+# A request that only reads is not activity: an open tab polls (jupyterlab/jupyterlab#19796).
+from jupyter_server.base.handlers import APIHandler
+from jupyterlab.labapp import main
+
+update = APIHandler.update_api_activity
+APIHandler.update_api_activity = lambda self: None if self.request.method == "GET" else update(self)
+main()
+"""
+# An image without JupyterLab gets it from PyPI, into a directory that any user can write.
+_SCRIPT: Final = f"""
+files={_FILES}
+export EBBTIDE_PACKAGES="$files/packages" IPYTHONDIR="$files/ipython"
+export JUPYTER_RUNTIME_DIR="$files/runtime" JUPYTER_CONFIG_DIR="$files/config" JUPYTER_DATA_DIR="$files/data"
+if ! python3 -c 'import jupyterlab' 2>/dev/null; then
+  python3 -m pip install --quiet --disable-pip-version-check --no-warn-conflicts \\
+    --target "$EBBTIDE_PACKAGES" "jupyterlab==$1"
+  export JUPYTERLAB_DIR="$EBBTIDE_PACKAGES/share/jupyter/lab"
+  export JUPYTER_CONFIG_PATH="$EBBTIDE_PACKAGES/etc/jupyter" JUPYTER_PATH="$EBBTIDE_PACKAGES/share/jupyter"
+fi
+shift
+exec python3 -c "$0" "$@"
+"""
+_CULLING: Final = (
+    "ServerApp.shutdown_no_activity_timeout",
+    "MappingKernelManager.cull_idle_timeout",
+    "TerminalManager.cull_inactive_timeout",
+)
+_LONGEST_INTERVAL: Final = 60
 
 
 def session(
@@ -316,53 +360,6 @@ def delete(api: Api, job: Object) -> None:
         api.delete(path, uid=metadata["uid"], propagationPolicy="Background")
     except ApiError as error:
         raise ClusterError(explained(error)) from None
-
-
-PORT: Final = 8888
-"""Port of JupyterLab on the loopback interface of its pod."""
-
-_FILES: Final = "${TMPDIR:-/tmp}/ebbtide-jupyter"
-_START: Final = """
-import json, os, pathlib, sys
-
-# Installed packages stand behind the image's own, in kernels too.
-packages = os.environ["EBBTIDE_PACKAGES"]
-sys.path.append(packages)
-kernels = pathlib.Path(packages, "share/jupyter/kernels/python3")
-if kernels.is_dir():
-    program = f"import sys; sys.path.append({packages!r}); import ipykernel.kernelapp as app; "
-    words = [sys.executable, "-c", program + "app.launch_new_instance()", "-f", "{connection_file}"]
-    kernel = {"argv": words, "display_name": "Python 3", "language": "python"}
-    (kernels / "kernel.json").write_text(json.dumps(kernel))
-
-# A request that only reads is not activity: an open tab polls (jupyterlab/jupyterlab#19796).
-from jupyter_server.base.handlers import APIHandler
-from jupyterlab.labapp import main
-
-update = APIHandler.update_api_activity
-APIHandler.update_api_activity = lambda self: None if self.request.method == "GET" else update(self)
-main()
-"""
-# An image without JupyterLab gets it from PyPI, into a directory that any user can write.
-_SCRIPT: Final = f"""
-files={_FILES}
-export EBBTIDE_PACKAGES="$files/packages" IPYTHONDIR="$files/ipython"
-export JUPYTER_RUNTIME_DIR="$files/runtime" JUPYTER_CONFIG_DIR="$files/config" JUPYTER_DATA_DIR="$files/data"
-if ! python3 -c 'import jupyterlab' 2>/dev/null; then
-  python3 -m pip install --quiet --disable-pip-version-check --no-warn-conflicts \\
-    --target "$EBBTIDE_PACKAGES" "jupyterlab==$1"
-  export JUPYTERLAB_DIR="$EBBTIDE_PACKAGES/share/jupyter/lab"
-  export JUPYTER_CONFIG_PATH="$EBBTIDE_PACKAGES/etc/jupyter" JUPYTER_PATH="$EBBTIDE_PACKAGES/share/jupyter"
-fi
-shift
-exec python3 -c "$0" "$@"
-"""
-_CULLING: Final = (
-    "ServerApp.shutdown_no_activity_timeout",
-    "MappingKernelManager.cull_idle_timeout",
-    "TerminalManager.cull_inactive_timeout",
-)
-_LONGEST_INTERVAL: Final = 60
 
 
 def notebook(

@@ -26,6 +26,11 @@ from ebbtide_rehearsal.cloud.store import Resource, Store
 
 _NAME: Final = re.compile(r"Standard_[A-Z]+(\d+)[a-z]*(?:-\d+)?[a-z]*(?:_[A-Za-z0-9]+)*")
 _GIB_PER_VCPU: Final = 4
+SPOT_LABEL: Final = ("kubernetes.azure.com/scalesetpriority", "spot")
+SPOT_TAINT: Final = "kubernetes.azure.com/scalesetpriority=spot:NoSchedule"
+_AZURE: Final = "kubernetes.azure.com"
+_IMAGE: Final = "AKSUbuntu-2404gen2containerd-2026.11.01"
+_KEPT_OF_DISK: Final = 0.1
 
 
 def machine(store: Store, size: str) -> Machine | None:
@@ -52,20 +57,11 @@ def location_of(cluster: Resource) -> str:
     return str(cluster.state["location"]).replace(" ", "").lower()
 
 
-SPOT_LABEL: Final = ("kubernetes.azure.com/scalesetpriority", "spot")
-SPOT_TAINT: Final = "kubernetes.azure.com/scalesetpriority=spot:NoSchedule"
-
-_AZURE: Final = "kubernetes.azure.com"
-
-
 def taint(text: str) -> NodeTaint:
     """Parse a taint in AKS's form, `key=value:effect`."""
     marked, _, effect = text.rpartition(":")
     key, _, value = marked.partition("=")
     return NodeTaint(key, value, effect)
-
-
-_IMAGE: Final = "AKSUbuntu-2404gen2containerd-2026.11.01"
 
 
 def answered(store: Store, state: Mapping[str, Any], old: Mapping[str, Any], version: str) -> dict[str, Any]:
@@ -143,9 +139,6 @@ def labels(known: Machine, cluster: Resource, name: str, state: Mapping[str, Any
 def taints(state: Mapping[str, Any]) -> tuple[NodeTaint, ...]:
     """Return the taints of a pool's nodes."""
     return tuple(taint(text) for text in state["nodeTaints"])
-
-
-_KEPT_OF_DISK: Final = 0.1
 
 
 def node_pool(store: Store, cluster: Resource, name: str, state: Mapping[str, Any]) -> NodePool:

@@ -65,6 +65,77 @@ _WebSocket = web.WebSocketResponse | ClientWebSocketResponse
 
 _NOT_ADDED: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 """Headers that aiohttp would add."""
+_OPEN: Final = frozenset({443, 10250})
+"""Ports of a private GKE cluster's nodes that the control plane can reach (GKE docs, private clusters)."""
+_TOKEN: Final = re.compile(r"^[A-Za-z0-9._~+/=-]+$")
+_CREDENTIAL: Final = """\
+cat <<'END'
+{
+    "kind": "ExecCredential",
+    "apiVersion": "client.authentication.k8s.io/v1beta1",
+    "spec": {"interactive": false},
+    "status": {"token": "$token"}
+}
+END
+"""
+_GKE: Final = """\
+#!/bin/sh
+# In place of gke-gcloud-auth-plugin, in a rehearsal.
+for argument; do
+    case "$$argument" in
+        --version) echo "Kubernetes v0.0.0-rehearsal"; exit 0 ;;
+        --use_application_default_credentials|--use_application_default_credentials=*) ;;
+        --project=*|--account=*|--impersonate_service_account=*|--configuration=*) ;;
+        *) echo "unknown flag: $$argument" >&2; exit 2 ;;
+    esac
+done
+"""
+_KUBELOGIN: Final = """\
+#!/bin/sh
+# In place of kubelogin, in a rehearsal.
+fail() { echo "Error: $$1" >&2; exit 1; }
+if [ "$$1" = --version ]; then echo "kubelogin version rehearsal"; exit 0; fi
+[ "$$1" = get-token ] || fail "unknown command \\"$$1\\" for \\"kubelogin\\""
+shift
+login=devicecode server= environment=AzurePublicCloud client=$${AZURE_CLIENT_ID-} tenant=$${AZURE_TENANT_ID-}
+federated=$${AZURE_FEDERATED_TOKEN_FILE-}
+while [ $$# -gt 0 ]; do
+    case "$$1" in
+        --*=*) name=$${1%%=*} value=$${1#*=} ;;
+        -*) [ $$# -gt 1 ] || fail "flag needs an argument: $$1"; name=$$1 value=$$2; shift ;;
+        *) fail "unexpected argument $$1" ;;
+    esac
+    shift
+    case "$$name" in
+        --login|-l) login=$$value ;;
+        --server-id) server=$$value ;;
+        --environment|-e) environment=$$value ;;
+        --client-id) client=$$value ;;
+        --tenant-id|-t) tenant=$$value ;;
+        --federated-token-file) federated=$$value ;;
+        --token-cache-dir|--authority-host|--timeout) ;;
+        *) fail "unknown flag: $$name" ;;
+    esac
+done
+login=$${AAD_LOGIN_METHOD:-$$login}
+case "$$login" in
+    azurecli) ;;
+    workloadidentity)
+        [ -n "$$client" ] || fail "client ID is required"
+        [ -n "$$tenant" ] || fail "tenant ID is required"
+        # A job on GitHub's runners requests its token (kubelogin 0.2.22, provider.go, 2026).
+        [ -n "$${ACTIONS_ID_TOKEN_REQUEST_TOKEN-}" ] && [ -n "$${ACTIONS_ID_TOKEN_REQUEST_URL-}" ] ||
+            [ -n "$$federated" ] || fail "federated token file is required" ;;
+    devicecode|interactive|spn|ropc|msi)
+        fail "login $$login wants a person or a secret, and here is neither" ;;
+    *) fail "'$$login' is not a supported login method" ;;
+esac
+[ -n "$$server" ] || fail "server-id is required"
+case "$$environment" in
+    AzurePublicCloud|AzureUSGovernmentCloud|AzureChinaCloud) ;;
+    *) fail "There is no cloud environment matching the name $$environment" ;;
+esac
+"""
 
 
 class ApiServerProxy:
@@ -246,10 +317,6 @@ def _refusal(message: str, code: int = 500) -> web.Response:
     return web.json_response({**status, "message": message, "code": code}, status=code)
 
 
-_OPEN: Final = frozenset({443, 10250})
-"""Ports of a private GKE cluster's nodes that the control plane can reach (GKE docs, private clusters)."""
-
-
 class Controller(Protocol):
     """Controllers of a cluster's node pools, in a thread."""
 
@@ -358,80 +425,6 @@ class ControlPlanes:
             for running in self._running.values():
                 running.stop()
             self._running.clear()
-
-
-_TOKEN: Final = re.compile(r"^[A-Za-z0-9._~+/=-]+$")
-
-_CREDENTIAL: Final = """\
-cat <<'END'
-{
-    "kind": "ExecCredential",
-    "apiVersion": "client.authentication.k8s.io/v1beta1",
-    "spec": {"interactive": false},
-    "status": {"token": "$token"}
-}
-END
-"""
-
-_GKE: Final = """\
-#!/bin/sh
-# In place of gke-gcloud-auth-plugin, in a rehearsal.
-for argument; do
-    case "$$argument" in
-        --version) echo "Kubernetes v0.0.0-rehearsal"; exit 0 ;;
-        --use_application_default_credentials|--use_application_default_credentials=*) ;;
-        --project=*|--account=*|--impersonate_service_account=*|--configuration=*) ;;
-        *) echo "unknown flag: $$argument" >&2; exit 2 ;;
-    esac
-done
-"""
-
-_KUBELOGIN: Final = """\
-#!/bin/sh
-# In place of kubelogin, in a rehearsal.
-fail() { echo "Error: $$1" >&2; exit 1; }
-if [ "$$1" = --version ]; then echo "kubelogin version rehearsal"; exit 0; fi
-[ "$$1" = get-token ] || fail "unknown command \\"$$1\\" for \\"kubelogin\\""
-shift
-login=devicecode server= environment=AzurePublicCloud client=$${AZURE_CLIENT_ID-} tenant=$${AZURE_TENANT_ID-}
-federated=$${AZURE_FEDERATED_TOKEN_FILE-}
-while [ $$# -gt 0 ]; do
-    case "$$1" in
-        --*=*) name=$${1%%=*} value=$${1#*=} ;;
-        -*) [ $$# -gt 1 ] || fail "flag needs an argument: $$1"; name=$$1 value=$$2; shift ;;
-        *) fail "unexpected argument $$1" ;;
-    esac
-    shift
-    case "$$name" in
-        --login|-l) login=$$value ;;
-        --server-id) server=$$value ;;
-        --environment|-e) environment=$$value ;;
-        --client-id) client=$$value ;;
-        --tenant-id|-t) tenant=$$value ;;
-        --federated-token-file) federated=$$value ;;
-        --token-cache-dir|--authority-host|--timeout) ;;
-        *) fail "unknown flag: $$name" ;;
-    esac
-done
-login=$${AAD_LOGIN_METHOD:-$$login}
-case "$$login" in
-    azurecli) ;;
-    workloadidentity)
-        [ -n "$$client" ] || fail "client ID is required"
-        [ -n "$$tenant" ] || fail "tenant ID is required"
-        # A job on GitHub's runners requests its token (kubelogin 0.2.22, provider.go, 2026).
-        [ -n "$${ACTIONS_ID_TOKEN_REQUEST_TOKEN-}" ] && [ -n "$${ACTIONS_ID_TOKEN_REQUEST_URL-}" ] ||
-            [ -n "$$federated" ] || fail "federated token file is required" ;;
-    devicecode|interactive|spn|ropc|msi)
-        fail "login $$login wants a person or a secret, and here is neither" ;;
-    *) fail "'$$login' is not a supported login method" ;;
-esac
-[ -n "$$server" ] || fail "server-id is required"
-case "$$environment" in
-    AzurePublicCloud|AzureUSGovernmentCloud|AzureChinaCloud) ;;
-    *) fail "There is no cloud environment matching the name $$environment" ;;
-esac
-"""
 
 
 def write_credential_plugins(directory: Path, token: str) -> None:

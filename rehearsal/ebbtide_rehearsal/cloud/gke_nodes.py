@@ -41,6 +41,13 @@ PROVISIONING: Final[dict[CapacityKind, str]] = {
     "queued": "flex-start",
 }
 """Provisioning models of purchase options, as in node labels."""
+_SSD: Final = {"pd-balanced", "pd-ssd"}
+"""Disk types that count towards `SSD_TOTAL_GB` (Compute Engine docs, allocation-quotas, 2026)."""
+_SYSTEM_OF_SSDS: Final = {1: 50, 2: 75}
+_PODS: Final = 110  # GKE docs, flexible-pod-cidr (2026)
+_WEEK: Final = 7 * 24 * 3600
+_LONGEST: Final = {"flex-start": _WEEK, "queued": _WEEK}
+"""Default maximum run durations in seconds (GKE docs, dws-flex-start-training)."""
 
 
 def added_labels(
@@ -133,12 +140,6 @@ def in_api_words(taint: NodeTaint) -> dict[str, str]:
     return {"key": taint.key, "value": taint.value, "effect": _API_EFFECTS[taint.effect]}
 
 
-_SSD: Final = {"pd-balanced", "pd-ssd"}
-"""Disk types that count towards `SSD_TOTAL_GB` (Compute Engine docs, allocation-quotas, 2026)."""
-
-_SYSTEM_OF_SSDS: Final = {1: 50, 2: 75}
-
-
 def machine_pool(
     store: Store, fields: Inputs, cluster: str, cluster_zones: tuple[str, ...], count: int
 ) -> NodePool:
@@ -187,12 +188,6 @@ def machine_pool(
             1, pool.slice_nodes, (upgrade.max_surge or 0) + (upgrade.max_unavailable or 0) if upgrade else 0
         ),
     )
-
-
-_PODS: Final = 110  # GKE docs, flexible-pod-cidr (2026)
-_WEEK: Final = 7 * 24 * 3600
-_LONGEST: Final = {"flex-start": _WEEK, "queued": _WEEK}
-"""Default maximum run durations in seconds (GKE docs, dws-flex-start-training)."""
 
 
 def ephemeral_gib(pool: RecordedPool) -> int:

@@ -30,6 +30,17 @@ DEFAULT_POOL: Final = "default-pool"
 _GKE_VERSION: Final = f"{PINS['kubernetes'].version}-gke.1000"
 """GKE's version has the Kubernetes version of the rehearsal."""
 _SEPARATORS: Final = {pools_.type: pools_.below for pools_ in POOLS_OF.values()}
+_SETTINGS: Final[Mapping[str, str]] = {
+    "expander": "expander",
+    "scaleDownUnneededTime": "idle_seconds",
+    "scaleDownDelayAfterAdd": "delay_after_add_seconds",
+    "scaleDownUtilizationThreshold": "utilization",
+    "ignoreDaemonsetsUtilization": "daemons_count",
+    "maxGracefulTerminationSec": "eviction_seconds",
+    "skipNodesWithLocalStorage": "skip_local_storage",
+    "skipNodesWithSystemPods": "skip_system_pods",
+}
+"""Settings that the fake cloud's autoscaler applies; it ignores the others."""
 
 
 def address(clusters: Clusters, identity: str, inputs: Mapping[str, Any]) -> dict[str, str]:
@@ -225,19 +236,6 @@ def _answered_node_pool(store: Store, resource: Resource, old: Resource | None) 
         "nodeCount": count,
         "nodeConfig": {"effectiveTaints": taints, "resourceLabels": billing},
     }
-
-
-_SETTINGS: Final[Mapping[str, str]] = {
-    "expander": "expander",
-    "scaleDownUnneededTime": "idle_seconds",
-    "scaleDownDelayAfterAdd": "delay_after_add_seconds",
-    "scaleDownUtilizationThreshold": "utilization",
-    "ignoreDaemonsetsUtilization": "daemons_count",
-    "maxGracefulTerminationSec": "eviction_seconds",
-    "skipNodesWithLocalStorage": "skip_local_storage",
-    "skipNodesWithSystemPods": "skip_system_pods",
-}
-"""Settings that the fake cloud's autoscaler applies; it ignores the others."""
 
 
 def autoscaling(state: Mapping[str, Any]) -> Autoscaling:

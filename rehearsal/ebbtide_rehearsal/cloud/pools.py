@@ -20,6 +20,10 @@ _SETTINGS: Final = "autoscaler"
 _POOL: Final = "node-pool"
 _STOPPED: Final = "stopped-node-pool"
 _MACHINE: Final = "machine"
+REGIONS: Final = "regions"
+"""Cloud of regions in the store; they exist independently of stacks."""
+_REGION: Final = "rehearsal:region"
+_MACHINE_TYPE: Final = "rehearsal:machine"
 
 
 def put_settings(store: Store, cluster: str, autoscaling: Autoscaling) -> None:
@@ -152,13 +156,6 @@ def machines(store: Store, cluster: str) -> list[Machine]:
 def all_machines(store: Store) -> list[Machine]:
     """Return the machines of all clusters, by id."""
     return [Machine(**resource.state) for resource in store.resources(_CLOUD, _MACHINE)]
-
-
-REGIONS: Final = "regions"
-"""Cloud of regions in the store; they exist independently of stacks."""
-
-_REGION: Final = "rehearsal:region"
-_MACHINE_TYPE: Final = "rehearsal:machine"
 
 
 def add_regions(store: Store, cloud: CloudKind, regions: Iterable[Region]) -> None:

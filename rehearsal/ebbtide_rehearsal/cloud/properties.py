@@ -37,6 +37,7 @@ _ANSWERS: Final[Mapping[tuple[str, str], Callable[[Any], Any]]] = {
     ),
 }
 """Values that a cloud answers otherwise than they were sent."""
+Problem = Literal["unknown", "missing", "type"]
 
 
 def as_answered(token: str, state: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,9 +151,6 @@ def as_data_source(known: Mapping[str, Any], state: Mapping[str, Plain]) -> dict
         else:
             result[key] = item
     return result
-
-
-Problem = Literal["unknown", "missing", "type"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,12 @@ from ebbtide_rehearsal.cloud.provider import (
 )
 from ebbtide_rehearsal.cloud.store import Store, failure
 
+Answer = TypeVar("Answer")
+_CALLS_AT_ONCE: Final = 32
+_BIGGEST_MESSAGE: Final = 400 * 1024 * 1024  # the engine's own limit
+_DEBUG_TAG: Final = "__internal"  # the SDK's metadata on inputs
+_DETAILS = "grpc-status-details-bin"  # metadata key for the details of a gRPC error
+
 
 def as_secret_as(value: Plain, example: Plain) -> Plain:
     """Mark the parts of a value secret that are secret in an example: by name in objects; a list is secret as
@@ -62,13 +68,6 @@ def _holds_secret(value: Plain) -> bool:
             return any(_holds_secret(item) for item in value)
         case _:
             return False
-
-
-Answer = TypeVar("Answer")
-
-_CALLS_AT_ONCE: Final = 32
-_BIGGEST_MESSAGE: Final = 400 * 1024 * 1024  # the engine's own limit
-_DEBUG_TAG: Final = "__internal"  # the SDK's metadata on inputs
 
 
 def serve(
@@ -282,9 +281,6 @@ def _difference(change: DiffResult) -> provider_pb2.DiffResponse:
         replaces=change.replaces,
         deleteBeforeReplace=change.delete_first,
     )
-
-
-_DETAILS = "grpc-status-details-bin"  # metadata key for the details of a gRPC error
 
 
 def refuse(context: grpc.ServicerContext, message: str) -> NoReturn:

@@ -14,6 +14,7 @@ CLUSTER: Final = "rehearsal:cluster"
 """Type of a control plane, with its administrator's `kubeconfig`."""
 DISK: Final = "rehearsal:disk"
 """Type of a disk that remains after its cluster was deleted."""
+Properties: TypeAlias = Mapping[str, Plain]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,6 @@ class Clusters(Protocol):
     def delete(self, identity: str) -> None:
         """Stop a control plane and delete its data; a missing one is not an error."""
         ...
-
-
-Properties: TypeAlias = Mapping[str, Plain]
 
 
 class RefusedError(Exception):

@@ -26,6 +26,17 @@ from ebbtide_rehearsal.cloud.ids import (
 )
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
+_RESERVATIONS: Final = "azure-native:compute:CapacityReservationGroup"
+_WORKSPACE: Final = "azure-native:operationalinsights:Workspace"
+TAKEN: Final[Mapping[str, tuple[str, ...]]] = {
+    ASSIGNMENT: ("scope", "roleDefinitionId", "principalId"),
+    "azure-native:managedidentity:FederatedIdentityCredential": ("resourceName", "issuer", "subject"),
+    "azure-native:storage:StorageAccount": ("accountName",),
+    REGISTRY: ("registryName",),
+}
+"""Properties that no two resources of a type share, whatever their ids (Azure/bicep#11367,
+Azure/bicep-types-az#2054, hashicorp/terraform#11485, MicrosoftDocs/azure-dev-docs#1303)."""
+
 
 class Reference(NamedTuple):
     """A property that refers to another resource, by its id, a link or its name.
@@ -48,8 +59,6 @@ class Reference(NamedTuple):
 
 
 _IN_NETWORK: Final = (Reference("network", NETWORK, "uses"),)
-_RESERVATIONS: Final = "azure-native:compute:CapacityReservationGroup"
-_WORKSPACE: Final = "azure-native:operationalinsights:Workspace"
 _IDENTITIES: Final = Reference(
     "identity.userAssignedIdentities", "azure-native:managedidentity:UserAssignedIdentity"
 )
@@ -111,15 +120,6 @@ REFERENCES: Final[Mapping[str, tuple[Reference, ...]]] = {
     "azure-native:monitor:DiagnosticSetting": (_MONITORED, Reference("workspaceId", _WORKSPACE)),
 }
 """References by type token."""
-
-TAKEN: Final[Mapping[str, tuple[str, ...]]] = {
-    ASSIGNMENT: ("scope", "roleDefinitionId", "principalId"),
-    "azure-native:managedidentity:FederatedIdentityCredential": ("resourceName", "issuer", "subject"),
-    "azure-native:storage:StorageAccount": ("accountName",),
-    REGISTRY: ("registryName",),
-}
-"""Properties that no two resources of a type share, whatever their ids (Azure/bicep#11367,
-Azure/bicep-types-az#2054, hashicorp/terraform#11485, MicrosoftDocs/azure-dev-docs#1303)."""
 
 
 def references(token: str) -> tuple[Reference, ...]:

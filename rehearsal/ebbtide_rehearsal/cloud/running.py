@@ -14,6 +14,14 @@ from ebbtide_rehearsal.cloud.store import Store
 
 _FILE = "cloud.json"
 _STORE = "cloud.sqlite"
+PORTS: Final = "ports.json"
+"""File with the port of each package's provider, which is written once the cloud is ready."""
+MEMORY: Final = "memory"
+"""File with the peak memory of the cloud and its control planes, in bytes."""
+_START_TIMEOUT: Final = 300.0  # seconds; includes the start of existing clusters
+_STEP: Final = 0.05
+_ENDING: Final = 30.0
+_SHOWN: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +61,6 @@ def store_file(directory: Path) -> Path:
     return directory / _STORE
 
 
-PORTS: Final = "ports.json"
-"""File with the port of each package's provider, which is written once the cloud is ready."""
-MEMORY: Final = "memory"
-"""File with the peak memory of the cloud and its control planes, in bytes."""
-
-
 def write(directory: Path, name: str, reported: object) -> None:
     """Write one of the process's files, which its parent reads at any time."""
     temporary = directory / f"{name}.new"
@@ -70,12 +72,6 @@ def _read(directory: Path, name: str) -> Any:
     """Read one of the process's files; None before it is written."""
     file = directory / name
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
-
-
-_START_TIMEOUT: Final = 300.0  # seconds; includes the start of existing clusters
-_STEP: Final = 0.05
-_ENDING: Final = 30.0
-_SHOWN: Final = 10
 
 
 class RunningCloud:

@@ -15,6 +15,33 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, Self
 
+NO_STOCK: Final = "no-stock"
+"""The cloud has no machines for a node pool, so requested nodes do not start. Target: the pool, or a zone of
+the pool, as `pool/zone`."""
+QUOTA: Final = "quota"
+"""A quota is exceeded: requests that need it are rejected with the cloud's message. Target: the cloud's name
+of the quota. Details: `limit`."""
+RECLAIM: Final = "reclaim"
+"""The cloud reclaims nodes. Target: the pool. Details: `share` of its nodes from 0 to 1 or their `count`, and
+`graceful`, whether the kubelet gets notice. Applied once for all pools that match."""
+API_ERROR: Final = "api-error"
+"""A call of a cloud's API fails. Target: the operation and the type, such as
+`create gcp:container/nodePool:NodePool`. Details: `message`."""
+SLOW: Final = "slow"
+"""A call of a cloud's API is delayed. Target: as for an API error. Details: `seconds`, wall clock."""
+_SCHEMA = """
+create table if not exists clock (started real not null, speed real not null);
+create table if not exists resources (
+    cloud text not null, id text not null, type text not null, urn text not null, inputs text not null,
+    state text not null, primary key (cloud, id));
+create table if not exists faults (
+    number integer primary key, kind text not null, target text not null, times integer,
+    details text not null);
+create table if not exists events (
+    number integer primary key, at real not null, kind text not null, text text not null,
+    facts text not null);
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Clock:
@@ -63,26 +90,6 @@ class ClusterTime:
         return simulated - working * (1 - 1 / self.speed)
 
 
-NO_STOCK: Final = "no-stock"
-"""The cloud has no machines for a node pool, so requested nodes do not start. Target: the pool, or a zone of
-the pool, as `pool/zone`."""
-
-QUOTA: Final = "quota"
-"""A quota is exceeded: requests that need it are rejected with the cloud's message. Target: the cloud's name
-of the quota. Details: `limit`."""
-
-RECLAIM: Final = "reclaim"
-"""The cloud reclaims nodes. Target: the pool. Details: `share` of its nodes from 0 to 1 or their `count`, and
-`graceful`, whether the kubelet gets notice. Applied once for all pools that match."""
-
-API_ERROR: Final = "api-error"
-"""A call of a cloud's API fails. Target: the operation and the type, such as
-`create gcp:container/nodePool:NodePool`. Details: `message`."""
-
-SLOW: Final = "slow"
-"""A call of a cloud's API is delayed. Target: as for an API error. Details: `seconds`, wall clock."""
-
-
 @dataclass(frozen=True, slots=True)
 class InjectedFault:
     """An injected fault.
@@ -102,20 +109,6 @@ class InjectedFault:
     def matches(self, target: str) -> bool:
         """Return whether the fault's pattern matches a target."""
         return fnmatchcase(target, self.target)
-
-
-_SCHEMA = """
-create table if not exists clock (started real not null, speed real not null);
-create table if not exists resources (
-    cloud text not null, id text not null, type text not null, urn text not null, inputs text not null,
-    state text not null, primary key (cloud, id));
-create table if not exists faults (
-    number integer primary key, kind text not null, target text not null, times integer,
-    details text not null);
-create table if not exists events (
-    number integer primary key, at real not null, kind text not null, text text not null,
-    facts text not null);
-"""
 
 
 @dataclass(frozen=True, slots=True)

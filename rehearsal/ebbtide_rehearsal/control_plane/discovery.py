@@ -18,6 +18,14 @@ from ebbtide.clients.kubernetes.objects import parts
 from ebbtide.errors import EbbtideError
 
 _AGGREGATED: Final = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_QUERY: Final = {
+    "dryRun": "All",
+    "fieldManager": "ebbtide-strict",
+    "fieldValidation": "Strict",
+    "force": "true",
+}
+_ABOUT_FIELDS: Final = ("field not declared in schema", "unknown field", "duplicate field")
+"""Parts of the API server's messages about fields; other refusals may come from assumed values."""
 
 
 class UnknownKindError(EbbtideError):
@@ -116,16 +124,6 @@ def _resources(answer: Mapping[str, Any]) -> Iterator[ApiResource]:
                     resource["resource"],
                     resource.get("scope") == "Namespaced",
                 )
-
-
-_QUERY: Final = {
-    "dryRun": "All",
-    "fieldManager": "ebbtide-strict",
-    "fieldValidation": "Strict",
-    "force": "true",
-}
-_ABOUT_FIELDS: Final = ("field not declared in schema", "unknown field", "duplicate field")
-"""Parts of the API server's messages about fields; other refusals may come from assumed values."""
 
 
 def wrong_fields(recording: Recording, api: Api) -> Iterator[str]:

@@ -31,6 +31,28 @@ from ebbtide_rehearsal.control_plane.stages import RUNS
 
 _DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
 _GKE_DISKS, _AKS_DISKS, _AKS_FILES = "pd.csi.storage.gke.io", "disk.csi.azure.com", "file.csi.azure.com"
+Schema = dict[str, Any]
+_API: Final = "admissionregistration.k8s.io/v1"
+_BOOLEAN: Final[Schema] = {"type": "boolean"}
+_TEXT: Final[Schema] = {"type": "string"}
+_WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
+_ANYTHING: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_INTERVAL: Final[Schema] = {"type": "string", "pattern": r"^([0-9]+(ms|s|m|h))+$"}
+_NAME_OR_NUMBER: Final[Schema] = {"x-kubernetes-int-or-string": True}
+_SCHEME: Final[Schema] = {"type": "string", "enum": ["http", "https"]}
+_ADD_ONS: Final = sorted(
+    {OPERATOR_NAMESPACE, *(add_on.spec.namespace for add_on in ADD_ONS.values() if not add_on.spec.runs_work)}
+    - {""}
+)
+_AS_PROCESS: Final = {
+    "patchType": "ApplyConfiguration",
+    "applyConfiguration": {
+        "expression": f'Object{{metadata: Object.metadata{{annotations: {{"{RUNS}": "process"}}}}}}'
+    },
+}
+"""Lets new pods run as processes."""
+_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+_KINDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def _class(
@@ -81,15 +103,6 @@ def storage_classes(cloud: CloudName) -> tuple[dict[str, Any], ...]:
             )
         case _:
             assert_never(cloud)
-
-
-Schema = dict[str, Any]
-
-_API: Final = "admissionregistration.k8s.io/v1"
-_BOOLEAN: Final[Schema] = {"type": "boolean"}
-_TEXT: Final[Schema] = {"type": "string"}
-_WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
-_ANYTHING: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def _object(**properties: Schema) -> Schema:
@@ -205,10 +218,6 @@ _TOLERATIONS: Final = _policies(
 cluster-autoscaler, pkg/test/integration, TestCCCSchedulingWithoutNodeSelector, 2026-11)."""
 
 
-_INTERVAL: Final[Schema] = {"type": "string", "pattern": r"^([0-9]+(ms|s|m|h))+$"}
-_NAME_OR_NUMBER: Final[Schema] = {"x-kubernetes-int-or-string": True}
-
-
 def _with(required: tuple[str, ...], schema: Schema) -> Schema:
     return {**schema, "required": [*required]}
 
@@ -232,7 +241,6 @@ _RELABELING: Final = _object(
 )
 _SECRET: Final = _object(name=_TEXT, key=_TEXT, namespace=_TEXT)
 _AUTHORIZATION: Final = _object(type=_TEXT, credentials=_object(secret=_SECRET))
-_SCHEME: Final[Schema] = {"type": "string", "enum": ["http", "https"]}
 _ENDPOINT: Final[Mapping[str, Schema]] = {
     "path": _TEXT,
     "interval": _INTERVAL,
@@ -317,20 +325,6 @@ def definitions(cloud: str) -> Iterator[Schema]:
         yield _definition("cloud.google.com", "ComputeClass", "computeclasses", "Cluster", _SPEC)
 
 
-_ADD_ONS: Final = sorted(
-    {OPERATOR_NAMESPACE, *(add_on.spec.namespace for add_on in ADD_ONS.values() if not add_on.spec.runs_work)}
-    - {""}
-)
-
-
-_AS_PROCESS: Final = {
-    "patchType": "ApplyConfiguration",
-    "applyConfiguration": {
-        "expression": f'Object{{metadata: Object.metadata{{annotations: {{"{RUNS}": "process"}}}}}}'
-    },
-}
-"""Lets new pods run as processes."""
-
 POLICIES: Final = (
     _policies(
         "code-as-processes",
@@ -350,10 +344,6 @@ POLICIES: Final = (
         _AS_PROCESS,
     ),
 )
-
-
-_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
-_KINDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def install_definitions(api: Api, directory: Path, pattern: str = "*.yaml") -> None:

@@ -20,6 +20,30 @@ import certifi
 import trustme
 
 LOCALHOST = "127.0.0.1"
+FRONT_PROXY = "front-proxy-client"
+"""Common name of the API server as a proxy for aggregated APIs."""
+_VALID = timedelta(days=30)
+MASTERS = "system:masters"
+CloudName = Literal["gke", "aks"]
+NAMES = (
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kwok",
+    "streaming-server",
+    "kueue",
+    "kwok-stages",
+    "provisioning-request-crds",
+)
+"""Names of a control plane's tools. The programs of `available` are used if present, too."""
+SERVICES = "10.96.0.0/16"
+"""Service addresses, without listeners. See `egress`."""
+NODE_ADDRESS = "10.63.0.1"
+"""Address of every node, outside the pods' network."""
+KUBELET_PORT = 10250
+POD_NETWORK = "10.64.0.1/12"
+"""Addresses of kwok's running pods."""
 
 
 class PortReservation:
@@ -45,12 +69,6 @@ class PortReservation:
 
     def __exit__(self, *_: object) -> None:
         self.release()
-
-
-FRONT_PROXY = "front-proxy-client"
-"""Common name of the API server as a proxy for aggregated APIs."""
-
-_VALID = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +142,6 @@ def issue(directory: Path, names: Sequence[str] = ()) -> Certificates:
         kubelet=pair("kubelet", NODE_ADDRESS),
         accounts_key=pair("service-accounts", *local).key,
     )
-
-
-MASTERS = "system:masters"
 
 
 def new_token() -> str:
@@ -212,22 +227,6 @@ def kubeconfig(
     }
 
 
-CloudName = Literal["gke", "aks"]
-
-NAMES = (
-    "etcd",
-    "kube-apiserver",
-    "kube-controller-manager",
-    "kube-scheduler",
-    "kwok",
-    "streaming-server",
-    "kueue",
-    "kwok-stages",
-    "provisioning-request-crds",
-)
-"""Names of a control plane's tools. The programs of `available` are used if present, too."""
-
-
 class ControlPlaneTools(Protocol):
     """Locations of programs and data, at least of those in `NAMES`."""
 
@@ -304,18 +303,6 @@ class ControlPlanePlan:
     def log(self, name: str) -> Path:
         """Return the log file of a program."""
         return self.directory / "logs" / f"{name}.log"
-
-
-SERVICES = "10.96.0.0/16"
-"""Service addresses, without listeners. See `egress`."""
-
-NODE_ADDRESS = "10.63.0.1"
-"""Address of every node, outside the pods' network."""
-
-KUBELET_PORT = 10250
-
-POD_NETWORK = "10.64.0.1/12"
-"""Addresses of kwok's running pods."""
 
 
 def etcd(plan: ControlPlanePlan) -> list[str]:

@@ -15,17 +15,6 @@ from typing import Self
 
 from ebbtide.errors import EbbtideError
 
-
-class ControlPlaneError(EbbtideError):
-    """A program of the control plane failed to start, or ended. The message names it and has the last lines
-    of its log.
-    """
-
-
-class AddressTakenError(ControlPlaneError):
-    """Another process took a port between its selection and its use; a retry with another port succeeds."""
-
-
 _KEEPER = """
 trap '' TERM INT HUP
 while read -r line; do :; done
@@ -37,9 +26,18 @@ kill -KILL 0
 # Zero is the process group. Waits for the end of a pipe that only the parent holds open, which is reached
 # even if the parent is killed, and then kills its process group with all children. A parent-death signal
 # (prctl) would be sent when the thread that started the child ends, and only on Linux.
-
 _TIMEOUT = 2.0
 _TAIL = 12
+
+
+class ControlPlaneError(EbbtideError):
+    """A program of the control plane failed to start, or ended. The message names it and has the last lines
+    of its log.
+    """
+
+
+class AddressTakenError(ControlPlaneError):
+    """Another process took a port between its selection and its use; a retry with another port succeeds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,9 @@ from ebbtide_rehearsal.control_plane.processes import ControlPlaneError, Process
 from ebbtide_rehearsal.control_plane.routes import Routes
 from ebbtide_rehearsal.control_plane.volumes import NotMountedError, account_token, inside, mount
 
+_ENDED = ("Failed", "Succeeded")
+_BACK_OFF = 30.0
+
 
 @dataclass(frozen=True, slots=True)
 class AvailableProgram:
@@ -69,10 +72,6 @@ def _value(item: Object, pod: Object) -> str:
     if not isinstance(value, str):
         raise NotMountedError(f"variable {item['name']}: a rehearsal does not know where it comes from")
     return value
-
-
-_ENDED = ("Failed", "Succeeded")
-_BACK_OFF = 30.0
 
 
 @dataclass(slots=True)

@@ -38,23 +38,6 @@ Stage = dict[str, Any]
 _READY = "pod/fast/pod-ready.yaml"
 _DELETED = "pod/fast/pod-delete.yaml"
 _NODES = ("node/fast/node-initialize.yaml", "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml")
-
-
-def _matches(key: str, operator: str, *values: str) -> dict[str, Any]:
-    return {"key": key, "operator": operator} | ({"values": list(values)} if values else {})
-
-
-def _selection(excluded: Iterable[Mapping[str, str]]) -> list[dict[str, Any]]:
-    """Select kwok's pods: exclude pods with another kubelet, by their labels."""
-    same = " or ".join(
-        " and ".join(f'.["{label}"] == "{value}"' for label, value in labels.items()) for labels in excluded
-    )
-    return [
-        _matches(f'.metadata.annotations["{RUNS}"]', "NotIn", "process"),
-        *([_matches(f".metadata.labels | select({same}) | keys", "DoesNotExist")] if same else []),
-    ]
-
-
 _CONTAINERS = """
 {{ $now := Now }}
 {{ $code := or (index (or .metadata.annotations dict) "%s") "0" }}
@@ -66,7 +49,6 @@ containerStatuses:
 - name: {{ $container.name | Quote }}
   image: {{ $container.image | Quote }}
 """
-
 _ENDED = """
     terminated:
       exitCode: {{ $code }}
@@ -74,7 +56,6 @@ _ENDED = """
       startedAt: {{ $began | Quote }}
       finishedAt: {{ $now | Quote }}
 """
-
 _FINISHED = f"""{_CONTAINERS % EXIT_CODE}
   ready: false
   started: false
@@ -93,7 +74,6 @@ conditions:
   lastTransitionTime: {{{{ $now | Quote }}}}
 phase: {{{{ if eq $code "0" }}}}Succeeded{{{{ else }}}}Failed{{{{ end }}}}
 """
-
 _RESTARTED = f"""{_CONTAINERS % EXIT_CODE}
   ready: true
   started: true
@@ -106,6 +86,21 @@ _RESTARTED = f"""{_CONTAINERS % EXIT_CODE}
 {{{{ end }}}}
 phase: Running
 """
+
+
+def _matches(key: str, operator: str, *values: str) -> dict[str, Any]:
+    return {"key": key, "operator": operator} | ({"values": list(values)} if values else {})
+
+
+def _selection(excluded: Iterable[Mapping[str, str]]) -> list[dict[str, Any]]:
+    """Select kwok's pods: exclude pods with another kubelet, by their labels."""
+    same = " or ".join(
+        " and ".join(f'.["{label}"] == "{value}"' for label, value in labels.items()) for labels in excluded
+    )
+    return [
+        _matches(f'.metadata.annotations["{RUNS}"]', "NotIn", "process"),
+        *([_matches(f".metadata.labels | select({same}) | keys", "DoesNotExist")] if same else []),
+    ]
 
 
 def _ending(name: str, expressions: list[dict[str, Any]], status: str) -> Stage:

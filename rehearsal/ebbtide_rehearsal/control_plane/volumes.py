@@ -24,6 +24,8 @@ _CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 _PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 _PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 _FINALIZER = "external-provisioner.volume.kubernetes.io/finalizer"
+_DATA = "..data"
+SERVICE_ACCOUNTS = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +149,6 @@ def _volume(claim: Object, storage: Object, disk: PersistentDisk) -> dict[str, A
             "csi": {"driver": disk.driver, "volumeHandle": disk.name},
         },
     }
-
-
-_DATA = "..data"
-SERVICE_ACCOUNTS = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 class NotMountedError(Exception):

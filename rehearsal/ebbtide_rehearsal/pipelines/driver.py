@@ -39,6 +39,22 @@ _OPTIONS: Final = (
     "cached_decision_path",
     "pod_spec_patch_path",
 )
+_TOKEN: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|&&|\|\||!(?!=)|\btrue\b|\bfalse\b")
+_PYTHON: Final = {"&&": " and ", "||": " or ", "!": " not ", "true": "True", "false": "False"}
+_COMPARE: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_CONVERT: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "int": int,
+    "double": float,
+    "string": str,
+    "bool": bool,
+}
 
 
 def main(argv: Sequence[str]) -> None:
@@ -170,24 +186,6 @@ def _write(path: str, content: str) -> None:
     file = Path(path)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(content, encoding="utf-8")
-
-
-_TOKEN: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|&&|\|\||!(?!=)|\btrue\b|\bfalse\b")
-_PYTHON: Final = {"&&": " and ", "||": " or ", "!": " not ", "true": "True", "false": "False"}
-_COMPARE: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
-_CONVERT: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "int": int,
-    "double": float,
-    "string": str,
-    "bool": bool,
-}
 
 
 def holds(condition: str, parameters: Mapping[str, Any]) -> bool:

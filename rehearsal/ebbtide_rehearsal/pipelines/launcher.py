@@ -22,6 +22,9 @@ from ebbtide.clients.kubernetes.objects import part, parts, text
 
 RUNS: Final = "EBBTIDE_REHEARSAL_RUNS"
 """Environment variable with the directory of all runs."""
+Object = Mapping[str, Any]
+_ROOT: Final = "EBBTIDE_REHEARSAL_ROOT"
+_OPTIONS: Final = ("run_id", "dag_execution_id", "task_name", "executor_input", "component_spec")
 
 
 class NotPublishedError(Exception):
@@ -134,12 +137,6 @@ class Run:
 
     def _read(self, name: str) -> dict[str, Any]:
         return json.loads((self.directory / name).read_text(encoding="utf-8"))
-
-
-Object = Mapping[str, Any]
-
-_ROOT: Final = "EBBTIDE_REHEARSAL_ROOT"
-_OPTIONS: Final = ("run_id", "dag_execution_id", "task_name", "executor_input", "component_spec")
 
 
 def main(argv: Sequence[str]) -> int:

@@ -46,6 +46,8 @@ _RETRIES: Final = (
     "retry-backoff-factor",
     "retry-backoff-max-duration",
 )
+SERVICE_ACCOUNT: Final = "pipeline-runner"
+_SECONDS: Final = "s"
 
 
 def argument_list(values: Mapping[str, str]) -> list[Object]:
@@ -218,10 +220,6 @@ def _driver(
 
 def _default(value: str | None) -> Object:
     return {} if value is None else {"default": value}
-
-
-SERVICE_ACCOUNT: Final = "pipeline-runner"
-_SECONDS: Final = "s"
 
 
 def workflow(

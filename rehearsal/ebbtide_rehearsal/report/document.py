@@ -15,6 +15,14 @@ from ebbtide.values.documents import DocumentPart
 from ebbtide_rehearsal.cloud.store import ClusterTime, Event
 
 VERSION: Final = "ebbtide.dev/rehearsal/v1"
+_HOUR: Final = 3600
+Rate = Callable[[int], float]
+"""A charge in US dollars per hour, by the number of nodes."""
+_Nodes = Mapping[str, tuple[str, float | None]]
+"""Pool and price per hour of each node."""
+Series = Sequence[tuple[float, float]]
+"""Times in simulated seconds, and values."""
+_MINUTE = 60
 
 
 class StepReport(DocumentPart):
@@ -110,12 +118,6 @@ class Report(DocumentPart):
     def met(self) -> bool:
         """True if every expectation was met."""
         return not any(step.misses for step in self.steps)
-
-
-_HOUR: Final = 3600
-
-Rate = Callable[[int], float]
-"""A charge in US dollars per hour, by the number of nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,10 +244,6 @@ def ledger(events: Iterable[Event], now: float, other: Rates) -> Ledger:
     return costs
 
 
-_Nodes = Mapping[str, tuple[str, float | None]]
-"""Pool and price per hour of each node."""
-
-
 def _book(costs: Ledger, nodes: _Nodes, hours: float, other: Rates) -> float:
     """Charge some hours, and return the total."""
     for pool, hourly in nodes.values():
@@ -327,10 +325,6 @@ def _sum(rate: Rate, other: Rate) -> Rate:
     return lambda nodes: rate(nodes) + other(nodes)
 
 
-Series = Sequence[tuple[float, float]]
-"""Times in simulated seconds, and values."""
-
-
 @dataclass(frozen=True, slots=True)
 class PoolSeries:
     """The nodes of a pool over time.
@@ -387,9 +381,6 @@ def _pool(pool: str, events: Sequence[EventReport], last: float) -> PoolSeries:
 
 def _times(events: Iterable[EventReport], kind: str) -> Iterable[float]:
     return (event.at for event in events if event.kind == kind)
-
-
-_MINUTE = 60
 
 
 def minutes_to_zero(events: Iterable[Event], jobs: Sequence[JobsReport]) -> dict[str, float]:

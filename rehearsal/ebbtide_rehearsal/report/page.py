@@ -22,6 +22,14 @@ from ebbtide_rehearsal.scenarios.runner import Finished, Started, Update, Watch,
 
 _INDENT: Final = (0, 0, 0, 2)
 _MET, _MISSED = Text("met   ", style="green"), Text("missed", style="bold red")
+_WIDTH: Final = 1000
+_HEIGHT: Final = 100
+_DAY: Final = 86400
+_TICKS: Final = (60, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200)
+_DAYS: Final = (1, 2, 7, 14, 30, 60, 120, 365)
+"""Distances between marks of the time axis, seconds."""
+_MOST_TICKS: Final = 6
+_PREPARING: Final = "starting the cloud and the engine"
 
 
 def heading(title: str, stack: str, speed: float) -> RenderableType:
@@ -110,16 +118,6 @@ def verdict(report: Report) -> str:
         else f"{missed} of {len(report.steps)} steps missed"
     )
     return f"{met}: {report.seconds:.0f} s, at most {report.memory_mib} MiB."
-
-
-_WIDTH: Final = 1000
-_HEIGHT: Final = 100
-_DAY: Final = 86400
-_TICKS: Final = (60, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200)
-_DAYS: Final = (1, 2, 7, 14, 30, 60, 120, 365)
-"""Distances between marks of the time axis, seconds."""
-
-_MOST_TICKS: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,9 +257,6 @@ def _templates() -> Environment:
     templates = jinja_environment(__package__ or "")
     templates.filters["clock"] = durations.on_a_clock
     return templates
-
-
-_PREPARING: Final = "starting the cloud and the engine"
 
 
 @contextmanager

@@ -10,6 +10,9 @@ from pydantic import BeforeValidator, Field, NonNegativeFloat, model_validator
 from ebbtide.declaration.model.base import Count, Declared
 from ebbtide_rehearsal.cloud.store import Event
 
+ENDED_RUNS = {"Succeeded": "succeeded", "Failed": "failed", "Error": "failed"}
+"""Argo's phases of a run that has ended."""
+
 
 class Range(Declared):
     """An expected number: `3`, or `{min: 1, max: 4}`."""
@@ -205,10 +208,6 @@ def _jobs(condition: Condition, snapshot: Observation) -> Iterator[str]:
             yield from _miss(getattr(condition.indexes, state), number, f"indexes {state}")
     failures = sum(job.failures for job in snapshot.jobs)
     yield from _miss(condition.failures_counted, failures, "failures counted against retries")
-
-
-ENDED_RUNS = {"Succeeded": "succeeded", "Failed": "failed", "Error": "failed"}
-"""Argo's phases of a run that has ended."""
 
 
 def _pipelines(condition: Condition, snapshot: Observation) -> Iterator[str]:

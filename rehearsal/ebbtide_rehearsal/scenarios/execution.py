@@ -47,6 +47,7 @@ from ebbtide_rehearsal.stage import Stage
 
 _LOOK_EVERY: Final = 0.5  # seconds
 _SHOWN: Final = 8
+_BASE_DIRECTORY: Final = "{home}"
 
 
 @dataclass(slots=True)
@@ -269,9 +270,6 @@ def _compare(text: str, words: str | None) -> Iterator[str]:
         yield text
     elif words.lower() not in text.lower():
         yield f"It was refused, but not with “{words}”: {text}"
-
-
-_BASE_DIRECTORY: Final = "{home}"
 
 
 def run_of(step: RunPipeline, profile: Profile, base_directory: Path, speed: float) -> dict[str, Any]:

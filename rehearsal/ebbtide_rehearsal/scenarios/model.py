@@ -25,6 +25,8 @@ Share = Annotated[float, Field(gt=0, le=1)]
 
 _TASK: Final = frozenset(item.name for item in fields(Task)) - {"sidecars"}
 _SWEEP: Final = frozenset(item.name for item in fields(SweepTask)) - {"sidecars"} | {"grid"}
+_STARTING = 240.0  # wall-clock seconds for each Job, including node startup
+_IDLE = 120.0  # wall-clock seconds until every work pool is scaled down to zero
 
 
 def _known(fields: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
@@ -216,10 +218,6 @@ class Scenario(Declared):
     """Simulated seconds per second, for the cloud's delays: node startup, scale-down delay."""
     steps: list[Step]
     """Steps, in order. A remaining stack is destroyed at the end."""
-
-
-_STARTING = 240.0  # wall-clock seconds for each Job, including node startup
-_IDLE = 120.0  # wall-clock seconds until every work pool is scaled down to zero
 
 
 def general(cluster: Cluster) -> Scenario:

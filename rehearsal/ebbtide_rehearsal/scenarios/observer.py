@@ -42,6 +42,7 @@ _RUN: Final = "workflows.argoproj.io/workflow"
 _NODE_NAME: Final = "workflows.argoproj.io/node-name"
 _OWNERS: Final = ("batch.kubernetes.io/job-name", "jobset.sigs.k8s.io/jobset-name")
 """Pod labels with the name of the Job, or of the TrainJob: its JobSet has the same name."""
+_IMAGE: Final = "registry.k8s.io/pause:3.10"  # never pulled: no container runs here
 
 
 class Observer:
@@ -188,9 +189,6 @@ def _pods_wait(pods: Iterable[Mapping[str, Any]]) -> Iterable[str]:
         for condition in pod["status"].get("conditions", []):
             if condition["type"] == "PodScheduled" and condition["status"] == "False":
                 yield str(condition.get("message", ""))
-
-
-_IMAGE: Final = "registry.k8s.io/pause:3.10"  # never pulled: no container runs here
 
 
 def submitted(step: Submit, profile: Profile, base_directory: Path) -> Iterator[Object]:

@@ -35,6 +35,8 @@ from ebbtide_rehearsal.scenarios.model import (
 )
 from ebbtide_rehearsal.stage import Stage
 
+_MIB: Final = 1024 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Started:
@@ -71,9 +73,6 @@ class Finished:
 
 Update = Started | Worked | Finished
 Watch = Callable[[Update], None]
-
-
-_MIB: Final = 1024 * 1024
 
 
 def play(scenario: Scenario, stage: Stage, base_directory: Path, watch: Watch) -> Report:

@@ -50,6 +50,9 @@ _DEFAULTS: Final = {"GOGC": "400"}
 compiler, kwok and Kueue take 150 s instead of 166 s (2026-11).
 """
 _CROSS: Final = frozenset({"GOOS", "GOARCH"})
+_MAJOR_VERSION: Final = re.compile(r"/v\d+$")
+_AT_ONCE: Final = 2
+"""Modules that are built at once: for large packages, Go's compiler uses one core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,9 +192,6 @@ def _environment() -> dict[str, str]:
     return {**_DEFAULTS, **inherited, **_DECIDED_HERE}
 
 
-_MAJOR_VERSION: Final = re.compile(r"/v\d+$")
-
-
 def build(go: Go, root: Path, items: Sequence[Item]) -> None:
     """Build or fetch items into the cache.
 
@@ -304,10 +304,6 @@ def _writable_copy(source: Path, copy: Path) -> None:
     # Go's cache is read-only, including directories; a copy must be removable.
     for path in (copy, *copy.rglob("*")):
         path.chmod(path.stat().st_mode | stat.S_IWUSR)
-
-
-_AT_ONCE: Final = 2
-"""Modules that are built at once: for large packages, Go's compiler uses one core."""
 
 
 def acquire(

@@ -45,6 +45,24 @@ from ebbtide_rehearsal.tools.items import (
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+MIRROR: Final = "EBBTIDE_RELEASES"
+_OFF: Final = "off"
+_ARCHITECTURES: Final = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+_CACHE: Final = "EBBTIDE_CACHE"
+_UNFINISHED: Final = ".building-"
+_LOCKS: Final = "locks"
+_DAY: Final = 86400.0
+_ANSWER_SECONDS: Final = 3
+"""Limit for the first answers of all addresses together: a machine that reaches only a Go proxy builds."""
+_STALL_SECONDS: Final = 10
+_LEAST: Final = 2**16
+"""Bytes that a download receives in `_STALL_SECONDS`; it is slower than a build otherwise."""
+_ATTEMPTS: Final = 3
+_MOST: Final = 2**30
+"""Bytes of an archive; the largest has about 2**27."""
+_PIECE: Final = 2**16
+_MEGABYTE: Final = 10**6
+_PARTIAL: Final = "downloads"
 
 
 def in_background(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
@@ -61,10 +79,7 @@ def in_background(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwarg
     return future
 
 
-MIRROR: Final = "EBBTIDE_RELEASES"
-_OFF: Final = "off"
 _TABLE: Final = Path(__file__).with_name("releases.csv")
-_ARCHITECTURES: Final = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +148,6 @@ def address(url: str) -> str:
 
 
 MODULES: Final = Path(__file__).parent / "modules"
-_CACHE: Final = "EBBTIDE_CACHE"
-_UNFINISHED: Final = ".building-"
-_LOCKS: Final = "locks"
-_DAY: Final = 86400.0
 
 
 def directory() -> Path:
@@ -272,19 +283,6 @@ def adding(root: Path, place: Path) -> Generator[Path]:
         unfinished.mkdir()
         yield unfinished
         unfinished.rename(place)
-
-
-_ANSWER_SECONDS: Final = 3
-"""Limit for the first answers of all addresses together: a machine that reaches only a Go proxy builds."""
-_STALL_SECONDS: Final = 10
-_LEAST: Final = 2**16
-"""Bytes that a download receives in `_STALL_SECONDS`; it is slower than a build otherwise."""
-_ATTEMPTS: Final = 3
-_MOST: Final = 2**30
-"""Bytes of an archive; the largest has about 2**27."""
-_PIECE: Final = 2**16
-_MEGABYTE: Final = 10**6
-_PARTIAL: Final = "downloads"
 
 
 class _DownloadError(Exception):

@@ -8,6 +8,19 @@ from typing import Final
 from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.errors import EbbtideError
 
+_RARELY_RUN: Final = (
+    "cloud.google.com/go/...",
+    "github.com/Azure/...",
+    "github.com/aws/...",
+    "google.golang.org/api/...",
+    "google.golang.org/genproto/...",
+    "k8s.io/client-go/applyconfigurations/...",
+    "k8s.io/client-go/informers/...",
+    "k8s.io/client-go/kubernetes/...",
+    "k8s.io/client-go/listers/...",
+)
+"""Generated clients, most of them of clouds that a rehearsal never reaches."""
+
 
 class ToolError(EbbtideError):
     """A program or data that can be neither found nor built; the message is for the user."""
@@ -77,20 +90,6 @@ class NotDownloaded:
 
 Step = Waiting | Started | Worked | Finished | NotDownloaded
 OnStep = Callable[[Step], None]
-
-
-_RARELY_RUN: Final = (
-    "cloud.google.com/go/...",
-    "github.com/Azure/...",
-    "github.com/aws/...",
-    "google.golang.org/api/...",
-    "google.golang.org/genproto/...",
-    "k8s.io/client-go/applyconfigurations/...",
-    "k8s.io/client-go/informers/...",
-    "k8s.io/client-go/kubernetes/...",
-    "k8s.io/client-go/listers/...",
-)
-"""Generated clients, most of them of clouds that a rehearsal never reaches."""
 
 
 def _unoptimized(pattern: str) -> str:

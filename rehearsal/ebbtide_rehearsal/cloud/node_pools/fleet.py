@@ -25,6 +25,8 @@ OF_PROJECT: Final = "GPUS_ALL_REGIONS"
 
 _CHEAPER: Final = ("spot", "preemptible", "flex-start", "queued")
 """Capacity kinds with separate quotas."""
+_NO_STOCK: Final = {"gke": "GCE out of resources", "aks": "AllocationFailed"}
+_NO_QUOTA: Final = {"gke": "GCE quota exceeded", "aks": "QuotaExceeded"}
 
 
 def shares(pool: NodePool) -> dict[str, int]:
@@ -70,10 +72,6 @@ def limit(store: Store, name: str) -> float:
     """Return the limit of a quota: the lowest that a fault sets."""
     limits = (float(fault.details["limit"]) for fault in store.faults(QUOTA).values() if fault.matches(name))
     return min(limits, default=GRANTED)
-
-
-_NO_STOCK: Final = {"gke": "GCE out of resources", "aks": "AllocationFailed"}
-_NO_QUOTA: Final = {"gke": "GCE quota exceeded", "aks": "QuotaExceeded"}
 
 
 class Fleet:

@@ -59,6 +59,16 @@ _ADDON: Final[Mapping[str, tuple[dict[str, str], ...]]] = {
     ),
     "aks": ({"key": "CriticalAddonsOnly", "operator": "Exists"},),
 }
+NO_PLUGIN: Final = "gke-no-default-nvidia-gpu-device-plugin"
+"""Label of GKE nodes on which GKE's own device plugin does not run (GKE docs, gpu-operator)."""
+_INSTALLER: Final = "nvidia-installer"
+"""Common part of the driver installers' image names on GKE, `cos-nvidia-installer` and
+`gke-nvidia-installer`, in any DaemonSet (container-engine-accelerators, nvidia-driver-installer,
+daemonset-preloaded.yaml). These nodes have GKE's device plugin."""
+_PLUGINS: Final = {"nvidia.com/gpu": "nvidia-device-plugin", "amd.com/gpu": "device-plugin"}
+"""Common part of the DaemonSet names of a vendor's device plugin, standalone or of its GPU operator, by
+resource (NVIDIA's k8s-device-plugin and gpu-operator; ROCm's k8s-device-plugin and gpu-operator). AKS
+installs NVIDIA's driver; the operators' plugins wait for the operators' drivers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,20 +138,6 @@ def _pod(
             "containers": [{"name": name, "image": _IMAGE, "resources": {"requests": requests}}],
         },
     }
-
-
-NO_PLUGIN: Final = "gke-no-default-nvidia-gpu-device-plugin"
-"""Label of GKE nodes on which GKE's own device plugin does not run (GKE docs, gpu-operator)."""
-
-_INSTALLER: Final = "nvidia-installer"
-"""Common part of the driver installers' image names on GKE, `cos-nvidia-installer` and
-`gke-nvidia-installer`, in any DaemonSet (container-engine-accelerators, nvidia-driver-installer,
-daemonset-preloaded.yaml). These nodes have GKE's device plugin."""
-
-_PLUGINS: Final = {"nvidia.com/gpu": "nvidia-device-plugin", "amd.com/gpu": "device-plugin"}
-"""Common part of the DaemonSet names of a vendor's device plugin, standalone or of its GPU operator, by
-resource (NVIDIA's k8s-device-plugin and gpu-operator; ROCm's k8s-device-plugin and gpu-operator). AKS
-installs NVIDIA's driver; the operators' plugins wait for the operators' drivers."""
 
 
 def has_driver(node: Node, pool: NodePool, pods: Sequence[Pod]) -> bool:

@@ -60,6 +60,13 @@ _PROGRAMS: Final = {
     "/kfp-launcher/launch": "ebbtide_rehearsal.pipelines.launcher",
 }
 """Programs of Kubeflow Pipelines' images, with the modules that replace them."""
+_WHITEOUT = ".wh."
+_GZIP: Final = b"\x1f\x8b"
+ROOT: Final = "EBBTIDE_REHEARSAL_ROOT"
+"""Environment variable with the directory that serves as the root of the container's file system."""
+_WRITTEN: Final = ("configMap", "secret", "emptyDir")
+_FIELD: Final = re.compile(r"(?P<map>labels|annotations)\['(?P<key>[^']+)'\]")
+_REFERENCE: Final = re.compile(r"\$\$|\$\((?P<name>[-._a-zA-Z][-._a-zA-Z0-9]*)\)")
 
 
 def is_step(pod: Object) -> bool:
@@ -153,10 +160,6 @@ def _outputs(pod: Object) -> list[tuple[str, str, str | None]]:
     ]
 
 
-_WHITEOUT = ".wh."
-_GZIP: Final = b"\x1f\x8b"
-
-
 def unpack(image: str, root: Path) -> list[str]:
     """Write the last layer of an image below a directory; return its top directories in the container.
 
@@ -186,14 +189,6 @@ def unpack(image: str, root: Path) -> list[str]:
     with gzip.open(content) if layer.startswith(_GZIP) else content as archive:
         extract(archive, root, links=True, ignored=ignored)
     return sorted(directories)
-
-
-ROOT: Final = "EBBTIDE_REHEARSAL_ROOT"
-"""Environment variable with the directory that serves as the root of the container's file system."""
-
-_WRITTEN: Final = ("configMap", "secret", "emptyDir")
-_FIELD: Final = re.compile(r"(?P<map>labels|annotations)\['(?P<key>[^']+)'\]")
-_REFERENCE: Final = re.compile(r"\$\$|\$\((?P<name>[-._a-zA-Z][-._a-zA-Z0-9]*)\)")
 
 
 class ContainerError(Exception):

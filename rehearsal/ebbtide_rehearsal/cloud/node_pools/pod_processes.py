@@ -42,6 +42,12 @@ for group in $groups; do kill -KILL "-$group"; done
 """
 # Waits for EOF on a pipe that only this process holds, which also occurs when it is killed. The `kill` of
 # dash takes no `--` before a group.
+PROCESSES: Final = "processes"
+"""Directory of a cluster's processes, below that of its control plane."""
+_START_ERROR: Final = 128
+_SIGNALLED: Final = 128
+_BACKOFF: Final = 10.0  # seconds, doubled with each restart
+_LONGEST_BACKOFF: Final = 300.0
 
 
 class Guard:
@@ -134,15 +140,6 @@ def end_sessions(root: Path) -> None:
         with contextlib.suppress(OSError):
             if mark in (process / "environ").read_bytes().split(b"\0") and int(process.name) != os.getpid():
                 os.kill(int(process.name), signal.SIGKILL)
-
-
-PROCESSES: Final = "processes"
-"""Directory of a cluster's processes, below that of its control plane."""
-
-_START_ERROR: Final = 128
-_SIGNALLED: Final = 128
-_BACKOFF: Final = 10.0  # seconds, doubled with each restart
-_LONGEST_BACKOFF: Final = 300.0
 
 
 def log_file(cluster: Path, namespace: str, pod: str) -> Path:

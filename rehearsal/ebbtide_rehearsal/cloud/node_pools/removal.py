@@ -18,6 +18,9 @@ from ebbtide_rehearsal.cloud.node_pools.pod_processes import ProcessKubelet, is_
 from ebbtide_rehearsal.cloud.store import RECLAIM, InjectedFault, Store
 from ebbtide_rehearsal.control_plane.stages import KUBELET
 
+POOL_DELETED: Final = "its node pool was deleted"
+RECREATED: Final = "its node pool was changed, which recreates its nodes"
+
 
 def victims(fault: InjectedFault, snapshot: ClusterSnapshot) -> list[Machine]:
     """Return the machines that a fault reclaims, oldest first.
@@ -100,10 +103,6 @@ def recreated(snapshot: ClusterSnapshot, pool: NodePool) -> tuple[list[str], lis
     if extra > 0:
         return [], old[:extra]
     return ([], []) if is_draining else ([machine.zone for machine in old[: pool.surge]], [])
-
-
-POOL_DELETED: Final = "its node pool was deleted"
-RECREATED: Final = "its node pool was changed, which recreates its nodes"
 
 
 class NodeRemoval:

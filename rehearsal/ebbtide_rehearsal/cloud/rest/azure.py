@@ -53,6 +53,40 @@ _VERSIONS: Final = ("2027-01-01-preview", "2024-05-01", "2023-01-01")
 
 
 Paged: TypeAlias = Callable[[list[Mapping[str, Any]], Request], Mapping[str, Any]]
+_CLUSTER: Final = (
+    r"(?P<cluster>/subscriptions/(?P<subscription>[^/]+)/resourceGroups/[^/]+/providers"
+    r"/Microsoft\.ContainerService/managedClusters/[^/]+)"
+)
+_MAINTENANCE: Final = "azure-native:containerservice:MaintenanceConfiguration"
+_SETS: Final = "VirtualMachineScaleSets"
+_TRACKED: Final = frozenset({"location", "tags", "identity", "sku"})
+"""Properties of a resource that are beside its `properties` (Azure Resource Manager, TrackedResource)."""
+_REGISTRIES: Final = "https://containerregistry.azure.net"
+_QUERIES: Final = "https://prometheus.monitor.azure.com"
+"""Audiences of tokens for registries and for queries of metrics."""
+_WORKSPACE: Final = _GROUP + r"/providers/Microsoft\.Monitor/accounts/(?P<name>[^/]+)"
+_USAGES: Final = (
+    "/subscriptions/(?P<subscription>[^/]+)/providers/Microsoft.Compute/locations/(?P<location>[^/]+)/usages"
+)
+_VERSION: Final = re.compile(r"20\d\d-\d\d-\d\d(-preview)?")
+_OTHERS: Final = (
+    "availabilitySets",
+    "cores",
+    "virtualMachines",
+    "virtualMachineScaleSets",
+    "PremiumDiskCount",
+)
+_CODES: Final = {
+    400: "BadRequest",
+    401: "InvalidAuthenticationToken",
+    403: "AuthorizationFailed",
+    404: "ResourceNotFound",
+    429: "TooManyRequests",
+    503: "ServiceUnavailable",
+}
+_CLAUSE: Final = re.compile(r"(?P<field>\w+) eq (?:'(?P<text>[^']*)'|(?P<flag>true|false))")
+_FIELDS: Final = {"priceType": "type"}
+"""Fields of a filter with a different name in the items."""
 
 
 class AzureResources:
@@ -215,16 +249,6 @@ def _document(resource: Resource) -> Mapping[str, Any]:
     return {**document, **({"managedBy": known["managedBy"]} if known.get("managedBy") else {})}
 
 
-_CLUSTER: Final = (
-    r"(?P<cluster>/subscriptions/(?P<subscription>[^/]+)/resourceGroups/[^/]+/providers"
-    r"/Microsoft\.ContainerService/managedClusters/[^/]+)"
-)
-_MAINTENANCE: Final = "azure-native:containerservice:MaintenanceConfiguration"
-_SETS: Final = "VirtualMachineScaleSets"
-_TRACKED: Final = frozenset({"location", "tags", "identity", "sku"})
-"""Properties of a resource that are beside its `properties` (Azure Resource Manager, TrackedResource)."""
-
-
 def _managed(resource: Resource, state: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the document of a resource of AKS: what its provider reads, in Azure Resource Manager's form."""
     in_id = {*names(resource.type), "id", "name"}
@@ -317,34 +341,6 @@ class AzureClusters:
         if power(cluster.state) != desired:
             raise RefusedRequestError(400, power_message(cluster.state, doing), "BadRequest")
         return cluster
-
-
-_REGISTRIES: Final = "https://containerregistry.azure.net"
-_QUERIES: Final = "https://prometheus.monitor.azure.com"
-"""Audiences of tokens for registries and for queries of metrics."""
-_WORKSPACE: Final = _GROUP + r"/providers/Microsoft\.Monitor/accounts/(?P<name>[^/]+)"
-_USAGES: Final = (
-    "/subscriptions/(?P<subscription>[^/]+)/providers/Microsoft.Compute/locations/(?P<location>[^/]+)/usages"
-)
-_VERSION: Final = re.compile(r"20\d\d-\d\d-\d\d(-preview)?")
-_OTHERS: Final = (
-    "availabilitySets",
-    "cores",
-    "virtualMachines",
-    "virtualMachineScaleSets",
-    "PremiumDiskCount",
-)
-_CODES: Final = {
-    400: "BadRequest",
-    401: "InvalidAuthenticationToken",
-    403: "AuthorizationFailed",
-    404: "ResourceNotFound",
-    429: "TooManyRequests",
-    503: "ServiceUnavailable",
-}
-_CLAUSE: Final = re.compile(r"(?P<field>\w+) eq (?:'(?P<text>[^']*)'|(?P<flag>true|false))")
-_FIELDS: Final = {"priceType": "type"}
-"""Fields of a filter with a different name in the items."""
 
 
 class Azure:

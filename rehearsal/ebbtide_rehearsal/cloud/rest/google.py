@@ -48,6 +48,23 @@ _COLLECTION: Final = "/(?P<collection>[A-Za-z]+)"
 _OPERATION: Final = "/operations/(?P<operation>[^/]+)"
 _OF_CLUSTER: Final = "/clusters/(?P<cluster>[^/]+)"
 _CONTAINER: Final = r"/v1/(?P<parent>projects/(?P<project>[^/]+)/locations/(?P<location>[^/]+))"
+_INVALID_GRANT: Final = "invalid_grant"
+_COMPUTE_ENGINE: Final = "6F81-5844-456A"
+_SERVICE: Final = "compute.googleapis.com"
+_LARGEST_PAGE: Final = 5000
+_MOST_PERMISSIONS: Final = 100
+_UNLISTED: Final = re.compile("FAMILY|_H100_MEGA_|_H200_|_B200_|_RTX_PRO_6000_|_TPU_V6E")
+"""Quotas that only the Cloud Quotas API has."""
+_OTHERS: Final = ("DISKS_TOTAL_GB", "IN_USE_ADDRESSES", "INSTANCES", "SSD_TOTAL_GB", "STATIC_ADDRESSES")
+_OF_PROJECT: Final = ("CPUS_ALL_REGIONS", "FIREWALLS", fleet.OF_PROJECT, "NETWORKS", "SNAPSHOTS")
+_REASONS: Final = {
+    400: "badRequest",
+    401: "authError",
+    403: "forbidden",
+    404: "notFound",
+    429: "rateLimitExceeded",
+    503: "backendError",
+}
 
 
 def kind_of(collection: str) -> str:
@@ -229,26 +246,6 @@ def _page(
         raise RefusedRequestError(400, f"Invalid value for field 'maxResults': '{size}'.")
     end = int(start) + int(size)
     return resources[int(start) : end], {"nextPageToken": str(end)} if end < len(resources) else {}
-
-
-_INVALID_GRANT: Final = "invalid_grant"
-_COMPUTE_ENGINE: Final = "6F81-5844-456A"
-_SERVICE: Final = "compute.googleapis.com"
-_LARGEST_PAGE: Final = 5000
-_MOST_PERMISSIONS: Final = 100
-_UNLISTED: Final = re.compile("FAMILY|_H100_MEGA_|_H200_|_B200_|_RTX_PRO_6000_|_TPU_V6E")
-"""Quotas that only the Cloud Quotas API has."""
-
-_OTHERS: Final = ("DISKS_TOTAL_GB", "IN_USE_ADDRESSES", "INSTANCES", "SSD_TOTAL_GB", "STATIC_ADDRESSES")
-_OF_PROJECT: Final = ("CPUS_ALL_REGIONS", "FIREWALLS", fleet.OF_PROJECT, "NETWORKS", "SNAPSHOTS")
-_REASONS: Final = {
-    400: "badRequest",
-    401: "authError",
-    403: "forbidden",
-    404: "notFound",
-    429: "rateLimitExceeded",
-    503: "backendError",
-}
 
 
 def _names() -> list[str]:

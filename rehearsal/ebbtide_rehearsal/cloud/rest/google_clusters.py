@@ -58,6 +58,8 @@ _OF_PROVIDER: Final = frozenset(
     }
 )
 """Properties of the provider alone, and those that a description has elsewhere."""
+_CLUSTER: Final = r"/v1/(?P<cluster>projects/(?P<project>[^/]+)/locations/[^/]+/clusters/[^/]+)"
+_POOL: Final = _CLUSTER + r"/nodePools/(?P<pool>[^/:]+)"
 
 
 def uid_of(cluster: str) -> str:
@@ -140,10 +142,6 @@ def _described_pool(pool: Resource) -> dict[str, Any]:
         "selfLink": f"{_API}/{pool.id}",
         "status": "RUNNING",
     }
-
-
-_CLUSTER: Final = r"/v1/(?P<cluster>projects/(?P<project>[^/]+)/locations/[^/]+/clusters/[^/]+)"
-_POOL: Final = _CLUSTER + r"/nodePools/(?P<pool>[^/:]+)"
 
 
 class GoogleClusters:

@@ -23,6 +23,17 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ebbtide_rehearsal.cloud.store import API_ERROR, Resource, Store
 
+_HandlerT = TypeVar("_HandlerT", bound=Callable[..., Any])
+_ROUTED: Final[dict[Callable[..., Any], tuple[str, str, str, bool]]] = {}
+_BUSY: Final = (429, 503)
+_NO_CONTENT: Final = 204
+_SAMPLE: Final = "sample"
+_METRICS: Final = "metrics"
+_CLUSTER: Final = re.compile(r'[{,]cluster="([^"]*)"')
+_RIGHTS: Final = "rights"
+_API: Final = "api"
+_GRANT: Final = "grant"
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -96,10 +107,6 @@ class Route:
     is_open: bool = False
 
 
-_HandlerT = TypeVar("_HandlerT", bound=Callable[..., Any])
-_ROUTED: Final[dict[Callable[..., Any], tuple[str, str, str, bool]]] = {}
-
-
 def route(
     operation: str, method: str, path: str, *, is_open: bool = False
 ) -> Callable[[_HandlerT], _HandlerT]:
@@ -145,10 +152,6 @@ def bearer(request: Request) -> str:
     """Return the bearer token of a request; empty for none."""
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     return token if kind == "Bearer" else ""
-
-
-_BUSY: Final = (429, 503)
-_NO_CONTENT: Final = 204
 
 
 class RestServer:
@@ -250,11 +253,6 @@ class RestServer:
             raise RefusedRequestError(status, str(fault.details["message"]), headers=headers)
 
 
-_SAMPLE: Final = "sample"
-_METRICS: Final = "metrics"
-_CLUSTER: Final = re.compile(r'[{,]cluster="([^"]*)"')
-
-
 def planted_sample(number: int, value: float, **labels: str) -> Resource:
     """Return a sample of a metric, to be put into the store."""
     return Resource(_METRICS, str(number), _SAMPLE, state={"metric": labels, "value": value})
@@ -274,11 +272,6 @@ def samples(store: Store, request: Request) -> Mapping[str, Any]:
         if item.state["metric"].get("cluster") in clusters
     ]
     return {"status": "success", "data": {"resultType": "vector", "result": result}}
-
-
-_RIGHTS: Final = "rights"
-_API: Final = "api"
-_GRANT: Final = "grant"
 
 
 def disabled(account: str, api: str) -> Resource:
