@@ -12,6 +12,12 @@ import pytest
 from google.rpc import status_pb2  # pyright: ignore[reportMissingTypeStubs]
 from hypothesis import settings
 
+from ebbtide import lazy_packages
+
+# The collection of tests imports much that stays: without either it takes half as long again.
+gc.disable()
+lazy_packages.install()
+
 # The SDK's provider has a copy of this module, and a process can load one of them. kfp and the fake clouds
 # load googleapis', and some tests load both in one process.
 sys.modules.setdefault("pulumi.runtime.proto.status_pb2", status_pb2)
@@ -75,6 +81,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """Spare the garbage collector the modules, which remain, and most of its runs over young objects."""
+    gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 10, 10)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
@@ -379,10 +380,12 @@ def limits() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+@cache
 def declared_fields() -> dict[str, bool]:
     """Return the fields of the declaration's types in reading order, such as `Pool.name`, and whether their
     values are open: neither listed by the type nor objects with fields of their own."""
-    types: dict[str, Schema] = {"Cluster": whole_schema(), **whole_schema()["$defs"]}
+    schema = whole_schema()
+    types: dict[str, Schema] = {"Cluster": schema, **schema["$defs"]}
     return {
         f"{name}.{field}": _is_open(schema, types)
         for name in _reached("Cluster", types)

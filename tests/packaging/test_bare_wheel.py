@@ -39,13 +39,22 @@ def _run(site: Path, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]
     )
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """The repository's stacks, away from the repository's packages."""
+@pytest.fixture(scope="session")
+def stacks(bare: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository's stacks, away from the repository's packages, and the profile of one."""
+    directory = tmp_path_factory.mktemp("stacks")
     for file in (ROOT / "Pulumi.yaml", *ROOT.glob("Pulumi.*.yaml")):
-        shutil.copy(file, tmp_path)
-    (tmp_path / "__main__.py").write_text("import pulumi\n")
-    return tmp_path
+        shutil.copy(file, directory)
+    (directory / "__main__.py").write_text("import pulumi\n")
+    made = _run(bare, "profile", "dev", "--out", "profile.json", cwd=directory)
+    assert made.returncode == 0, made.stderr
+    return directory
+
+
+@pytest.fixture
+def project(stacks: Path, tmp_path: Path) -> Path:
+    """A copy of the stacks for a test."""
+    return shutil.copytree(stacks, tmp_path / "project")
 
 
 _JOB = ("--image", "busybox", "--pool", "t4-spot", "--gpus", "4", "--memory", "40Gi")
@@ -74,8 +83,6 @@ _JOB = ("--image", "busybox", "--pool", "t4-spot", "--gpus", "4", "--memory", "4
 )
 def test_a_command_names_its_extras(bare: Path, project: Path, words: list[str], extras: str) -> None:
     """A command that needs an extra says which, all of them at once, and how to install them."""
-    made = _run(bare, "profile", "dev", "--out", "profile.json", cwd=project)
-    assert made.returncode == 0, made.stderr
     done = _run(bare, *words, cwd=project)
     assert done.returncode == 2
     document = json.loads(done.stdout) if "json" in words else None
@@ -111,7 +118,6 @@ def test_a_command_names_its_extras(bare: Path, project: Path, words: list[str],
 )
 def test_the_other_commands_need_no_extra(bare: Path, project: Path, words: list[str]) -> None:
     """Everything that needs neither Pulumi nor a cluster works with the wheel's own requirements."""
-    _run(bare, "profile", "dev", "--out", "profile.json", cwd=project)
     done = _run(bare, *words, cwd=project)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout

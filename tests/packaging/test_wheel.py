@@ -136,9 +136,10 @@ def _python(project: Path, unpacked: Path, *arguments: str) -> subprocess.Comple
 
 @pytest.mark.parametrize("cloud", ["gke", "aks"])
 def test_template_deploys_everything_that_is_declared(cloud: str, unpacked: Path, tmp_path: Path) -> None:
-    """Queues, teams and add-ons of a template's stack are created, and the profile lists those queues."""
-    everything = full(cloud)
-    declared = {field: everything[field] for field in ("pools", "queues", "teams", "addons")}
+    """Queues, teams and add-ons of a template's stack are created as by this repository's program, which logs
+    the declaration's warnings, and the profile lists those queues."""
+    everything = full(cloud) | {"name": "train", "owner": "vision-team"}
+    declared = {field: everything[field] for field in ("name", "pools", "queues", "teams", "addons", "cloud")}
     done = _python(_project(tmp_path, cloud, **declared), unpacked, "-c", _RECORD)
     assert done.returncode == 0, done.stderr
     shown = json.loads(done.stdout)
@@ -157,6 +158,12 @@ def test_template_deploys_everything_that_is_declared(cloud: str, unpacked: Path
     assert "vision/gpus" in local
     made = {type_.removeprefix("ebbtide:addons:") for type_, _ in shown["resources"]}
     assert {"Kueue", "Pipelines", "Trainer", "Katib", "Tenant"} <= made
+    if cloud == "aks":
+        advice = "cloud.access.networks: The API server is open to the internet."
+        assert any(warning.startswith(advice) for warning in shown["warnings"])
+    own = {(item.type, item.name) for item in synth(everything | {"lifetime": {"hours": 8}})}
+    others = {(type_, name) for type_, name in shown["resources"]} ^ own
+    assert [type_ for type_, _ in others if not type_.startswith("pulumi:providers:")] == []
 
 
 @pytest.mark.parametrize(
@@ -186,18 +193,6 @@ def test_a_project_of_init(
 
 
 @pytest.mark.parametrize("cloud", ["gke", "aks"])
-def test_template_has_the_graph_of_a_stack(cloud: str, unpacked: Path, tmp_path: Path) -> None:
-    """The same declaration is the same resources in a template's project and in this repository's program."""
-    everything = full(cloud) | {"name": "train", "owner": "vision-team"}
-    declared = {field: everything[field] for field in ("name", "pools", "queues", "teams", "addons", "cloud")}
-    done = _python(_project(tmp_path, cloud, **declared), unpacked, "-c", _RECORD)
-    assert done.returncode == 0, done.stderr
-    own = {(item.type, item.name) for item in synth(everything | {"lifetime": {"hours": 8}})}
-    made = {(type_, name) for type_, name in json.loads(done.stdout)["resources"]}
-    assert {item for item in made ^ own if not item[0].startswith("pulumi:providers:")} == set()
-
-
-@pytest.mark.parametrize("cloud", ["gke", "aks"])
 def test_template_reports_faults_as_a_stack_does(cloud: str, unpacked: Path, tmp_path: Path) -> None:
     """A faulty declaration stops the preview with each fault and its fix."""
     project = _project(tmp_path, cloud, lifetime={"hours": -1})
@@ -207,18 +202,9 @@ def test_template_reports_faults_as_a_stack_does(cloud: str, unpacked: Path, tmp
     assert "\nPulumi.dev.yaml:4:7: lifetime.hours\n" in done.stderr
 
 
-def test_template_logs_advice(unpacked: Path, tmp_path: Path) -> None:
-    """The template's program logs a declaration's warnings."""
-    done = _python(_project(tmp_path, "aks"), unpacked, "-c", _RECORD)
-    assert done.returncode == 0, done.stderr
-    (warning,) = json.loads(done.stdout)["warnings"]
-    assert warning.startswith("cloud.access.networks: The API server is open to the internet.")
-
-
-@pytest.mark.parametrize("cloud", ["gke", "aks"])
-def test_template_has_tests_that_pass(cloud: str, unpacked: Path, tmp_path: Path) -> None:
-    """A new project's tests run with pytest."""
-    project = _project(tmp_path, cloud)
+def test_template_has_tests_that_pass(unpacked: Path, tmp_path: Path) -> None:
+    """A new project's tests run with pytest: here on AKS, and on GKE with those of docs/testing.md."""
+    project = _project(tmp_path, "aks")
     done = _python(project, unpacked, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
     assert done.returncode == 0, done.stdout
     assert "3 passed" in done.stdout
@@ -293,8 +279,17 @@ def test_templates_have_the_same_tests(file: str) -> None:
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="these sources are in no Git repository")
 def test_installs_from_a_git_repository(tmp_path: Path) -> None:
     """Pip builds the package, with its components, from a clone of the last commit."""
-    options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target", str(tmp_path)]
-    command = [sys.executable, "-m", "pip", "install", *options, f"git+{ROOT.as_uri()}"]
+    options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--no-compile"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        *options,
+        "--target",
+        str(tmp_path),
+        f"git+{ROOT.as_uri()}",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "ebbtide" / "components" / "gke" / "__init__.py").is_file()

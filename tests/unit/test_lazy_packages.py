@@ -12,33 +12,71 @@ from ebbtide.lazy_packages import LARGE
 from tests.synth import ROOT
 
 
-def _run(code: str) -> Any:
+def _run(code: str, data: Any = None) -> Any:
     """Return the JSON output of a new process: in this one the packages may be loaded already."""
+    command = [sys.executable, "-c", textwrap.dedent(code)]
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, capture_output=True, text=True, check=False
+        command, cwd=ROOT, input=json.dumps(data), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-_MEMBERS = """
-    import importlib, json
+_LOADED = """
+    import importlib, json, sys, typing
     {install}
-    package = importlib.import_module("{package}")
-    getattr(package, "outputs", None)  # the SDKs' own laziness ends with the first question
-    names = {names} or [name for name in dir(package) if not name.startswith("_")]
-    members = {{name: getattr(package, name) for name in names}}
-    print(json.dumps({{name: repr(item) for name, item in members.items() if isinstance(item, type)}}))
+    import pulumi_gcp.container as container, pulumi_gcp.compute as compute
+    from pulumi import _types
+    seen = {{}}
+    def follow(hint):
+        for item in typing.get_args(hint):
+            follow(item)
+        if isinstance(hint, type) and hint.__module__.startswith("pulumi_gcp.") and hint not in seen:
+            known = _types.is_input_type(hint), _types.is_output_type(hint)
+            hints = typing.get_type_hints(hint) if not any(known) else {{
+                name: item for name, item in (
+                    _types.input_type_types(hint) if known[0] else _types.output_type_types(hint)).items()}}
+            seen[hint] = sorted(hints)
+            for item in hints.values():
+                follow(item)
+    for resource in (container.NodePool, container.Cluster, compute.Subnetwork, compute.RouterNat):
+        for hint in _types.resource_types(resource).values():
+            follow(hint)
+    for arguments in (container.NodePoolArgs, container.ClusterArgs, compute.RouterNatArgs):
+        follow(arguments)
+    names = {{item: f"{{item.__module__}}.{{item.__qualname__}}" for item in seen}}
+    members = {{}}
+    for name, asked in json.load(sys.stdin).items():
+        package = importlib.import_module(name)
+        getattr(package, "outputs", None)  # the SDKs' own laziness ends with the first question
+        asked = asked or [name for name in dir(package) if not name.startswith("_")]
+        items = {{name: getattr(package, name) for name in asked}}
+        members[name] = {{name: repr(item) for name, item in items.items() if isinstance(item, type)}}
+    print(json.dumps([{{names[item]: fields for item, fields in seen.items()}}, members]))
 """
 _INSTALL = "from ebbtide import lazy_packages; lazy_packages.install()"
 
 
-@pytest.mark.parametrize("package", sorted(LARGE - {"kubernetes"}))
-def test_members_are_the_same(package: str) -> None:
-    """Asked for one by one, every class of the package is the one that the whole package has."""
-    whole = _run(_MEMBERS.format(install="", package=package, names="[]"))
-    assert len(whole) > 300
-    assert _run(_MEMBERS.format(install=_INSTALL, package=package, names=list(whole))) == whole
+@pytest.fixture(scope="module")
+def loaded() -> tuple[Any, Any]:
+    """The types of nested values and the members of packages: loaded whole, and asked for one by one."""
+    whole = _run(_LOADED.format(install=""), dict.fromkeys(LARGE - {"kubernetes"}))
+    return whole, _run(_LOADED.format(install=_INSTALL), {name: [*it] for name, it in whole[1].items()})
+
+
+def test_members_are_the_same(loaded: tuple[Any, Any]) -> None:
+    """Asked for one by one, every class of a package is the one that the whole package has."""
+    (_, whole), (_, lazy) = loaded
+    assert {name: len(members) > 300 for name, members in whole.items()} == dict.fromkeys(whole, True)
+    assert lazy == whole
+
+
+def test_types_of_nested_values_are_the_same(loaded: tuple[Any, Any]) -> None:
+    """Every class that the types of a resource name, at any depth, is found with the same fields."""
+    (whole, _), (lazy, _) = loaded
+    assert "pulumi_gcp.container._inputs.NodePoolNodeConfigTaintArgs" in whole
+    assert "pulumi_gcp.container.outputs.NodePoolNodeConfigTaint" in whole
+    assert lazy == whole
 
 
 def test_only_what_is_asked_for_is_imported() -> None:
@@ -131,41 +169,6 @@ def test_a_package_that_is_loaded_stays() -> None:
         print(json.dumps(sys.modules["pulumi_gcp.compute"] is before and again.Network is compute.Network))
     """)
     assert same is True
-
-
-_HINTS = """
-    import json, typing
-    {install}
-    import pulumi_gcp.container as container, pulumi_gcp.compute as compute
-    from pulumi import _types
-    seen = {{}}
-    def follow(hint):
-        for item in typing.get_args(hint):
-            follow(item)
-        if isinstance(hint, type) and hint.__module__.startswith("pulumi_gcp.") and hint not in seen:
-            known = _types.is_input_type(hint), _types.is_output_type(hint)
-            hints = typing.get_type_hints(hint) if not any(known) else {{
-                name: item for name, item in (
-                    _types.input_type_types(hint) if known[0] else _types.output_type_types(hint)).items()}}
-            seen[hint] = sorted(hints)
-            for item in hints.values():
-                follow(item)
-    for resource in (container.NodePool, container.Cluster, compute.Subnetwork, compute.RouterNat):
-        for hint in _types.resource_types(resource).values():
-            follow(hint)
-    for arguments in (container.NodePoolArgs, container.ClusterArgs, compute.RouterNatArgs):
-        follow(arguments)
-    names = {{item: f"{{item.__module__}}.{{item.__qualname__}}" for item in seen}}
-    print(json.dumps({{names[item]: fields for item, fields in seen.items()}}))
-"""
-
-
-def test_types_of_nested_values_are_the_same() -> None:
-    """Every class that the types of a resource name, at any depth, is found with the same fields."""
-    whole = _run(_HINTS.format(install=""))
-    assert "pulumi_gcp.container._inputs.NodePoolNodeConfigTaintArgs" in whole
-    assert "pulumi_gcp.container.outputs.NodePoolNodeConfigTaint" in whole
-    assert _run(_HINTS.format(install=_INSTALL)) == whole
 
 
 def test_only_named_classes_are_created() -> None:

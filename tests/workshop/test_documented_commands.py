@@ -178,18 +178,21 @@ _STACKS: Final = {"README.md": "mine", "docs/gke.md": "first", "docs/observabili
 _SUBMIT: Final = " --submit"
 """The option that needs a cluster: `test_submit.py` of the rehearsal has it. Without it, a Job is printed."""
 
+_RUN: Final = [
+    (page, command.replace(_SUBMIT, ""))
+    for page, command in _shown()
+    if not _test_of(command) and not page.startswith("template/")
+]
+_FIRST: Final = {command: page for page, command in reversed(_RUN)}
+"""Each of these commands, with the first page that shows it."""
+
 _SCRIPTS: Final = {
-    page: "".join(
-        f"{it.replace(_SUBMIT, '')}\n"
-        for of, it in dict.fromkeys(_shown())
-        if of == page and not _test_of(it)
-    )
-    for page, _ in _shown()
-    if not page.startswith("template/")
+    page: "\n".join(command for of, command in _RUN if of == page == _FIRST[command])
+    for page in _FIRST.values()
 }
 
 
-@pytest.mark.parametrize("page", sorted(page for page, script in _SCRIPTS.items() if script))
+@pytest.mark.parametrize("page", sorted(_SCRIPTS))
 def test_offline_commands_run(checkout: Path, page: str) -> None:
     """The commands of a page that need no cluster and no cloud succeed as printed."""
     (checkout / "profile.json").write_text(DEV.json(), encoding="utf-8")  # neither is that of another page

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.repository import ROOT, relative, sources, syntax
@@ -15,29 +16,33 @@ _DEPENDENT_STARTS = re.compile(r"(It|Its|As|Of|What|Whether|Where|So|They|Their|
 _SENTENCE_ENDS = re.compile(r"[.!?](?=\s+[A-Z`]|$)")
 
 
-def _functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(syntax(path)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
-            yield node
+@cache
+def _functions(path: Path) -> dict[str, str]:
+    """The tests of a file by name, with their docstrings."""
+    return {
+        node.name: ast.get_docstring(node) or ""
+        for node in ast.walk(syntax(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+    }
 
 
 def test_every_test_says_what_it_tests() -> None:
     """Each test has a docstring of one sentence."""
     assert [
-        f"{relative(path)}::{function.name}"
+        f"{relative(path)}::{name}"
         for path in _TESTS
-        for function in _functions(path)
-        if len(_SENTENCE_ENDS.findall(" ".join((ast.get_docstring(function) or "").split()))) != 1
+        for name, docstring in _functions(path).items()
+        if len(_SENTENCE_ENDS.findall(" ".join(docstring.split()))) != 1
     ] == []
 
 
 def test_docstrings_of_tests_begin_with_their_subject() -> None:
     """A test's docstring is understood without the test's name."""
     assert [
-        f"{relative(path)}::{function.name}"
+        f"{relative(path)}::{name}"
         for path in _TESTS
-        for function in _functions(path)
-        if _DEPENDENT_STARTS.match(ast.get_docstring(function) or "")
+        for name, docstring in _functions(path).items()
+        if _DEPENDENT_STARTS.match(docstring)
     ] == []
 
 
@@ -52,7 +57,9 @@ def test_programs_get_a_home_that_exists() -> None:
 
 def test_every_test_is_collected() -> None:
     """A file with tests is named as pytest looks for it, and a file so named has tests."""
-    assert [relative(path) for path in _TESTS if path.name.startswith("test_") != any(_functions(path))] == []
+    assert [
+        relative(path) for path in _TESTS if path.name.startswith("test_") != bool(_functions(path))
+    ] == []
 
 
 def test_no_test_skips_itself() -> None:

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,16 @@ from ebbtide.cli.profile import SchemaOf
 from tests.repository import ROOT, STACK_FILES, relative
 
 _MODELINE = "# yaml-language-server: $schema="
-_SCHEMA = stack_schema()
 _TEMPLATES = sorted(ROOT.glob("template/*/Pulumi.dev.yaml"))
 
 
+@cache
+def _validator() -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(stack_schema())
+
+
 def _errors(file: dict[str, Any]) -> list[str]:
-    validator = jsonschema.Draft202012Validator(_SCHEMA)
-    return [error.json_path for error in validator.iter_errors(file)]  # pyright: ignore[reportUnknownMemberType]
+    return [error.json_path for error in _validator().iter_errors(file)]  # pyright: ignore[reportUnknownMemberType]
 
 
 def test_every_document_has_a_schema(tmp_path: Path) -> None:
