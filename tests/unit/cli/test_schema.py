@@ -31,11 +31,11 @@ def _errors(file: dict[str, Any]) -> list[str]:
 
 def test_every_document_has_a_schema(tmp_path: Path) -> None:
     """Schemas are printed, or written into a file."""
-    out, printed = tmp_path / "schema.json", ""
+    out, printed, document = tmp_path / "schema.json", "", ""
     for document in SchemaOf:
-        printed = CliRunner().invoke(app, ["schema", document.value]).stdout
+        printed = CliRunner().invoke(app, ["schema", document]).stdout
         jsonschema.Draft202012Validator.check_schema(json.loads(printed))
-    CliRunner().invoke(app, ["schema", document.value, "--out", str(out)])
+    CliRunner().invoke(app, ["schema", document, "--out", str(out)])
     assert out.read_text(encoding="utf-8") == printed
 
 
