@@ -22,6 +22,11 @@ from . import program
 from .inputs import input_errors
 from .replacement import constructed
 
+_INVALID: Final = "The declaration is invalid."
+_OUTPUT: Final = "The declaration has a secret, or an output of another resource."
+_IMPORT: Final = "Remove it, and set Pulumi's option `import` in a transform of your program."
+_PLAIN: Final = "Write plain values; create other resources in a stack of their own, before."
+
 
 class ClusterArgs(TypedDict):
     """Arguments of a cluster."""
@@ -81,12 +86,6 @@ def _declared(argument: Any) -> Declaration:
     for warning in advice(declaration):
         pulumi.log.warn(str(warning))
     return declaration
-
-
-_INVALID: Final = "The declaration is invalid."
-_OUTPUT: Final = "The declaration has a secret, or an output of another resource."
-_IMPORT: Final = "Remove it, and set Pulumi's option `import` in a transform of your program."
-_PLAIN: Final = "Write plain values; create other resources in a stack of their own, before."
 
 
 def _arguments(faults: Iterable[Fault]) -> Iterator[Fault]:

@@ -35,6 +35,27 @@ from ebbtide.values.paths import is_within, python_name, value_at
 
 from .inputs import without_none
 
+NEW_POOL_BESIDE: Final = (
+    "`ebbtide up {stack}` creates the new pool beside it, lets its work finish, and then deletes it."
+)
+"""The replacement of a work pool that ends none of its workloads."""
+
+NEEDS_NEW_NAME: Final = "needsNewName"
+"""A component's input: true for a work pool that `ebbtide up` cannot replace under its name."""
+
+NEW_NAME: Final = "Declare it with another name: the new pool is created before {name} is deleted."
+"""The replacement of a pool that `ebbtide up` cannot make: of a program in another language, or one whose
+machines the stack reserves."""
+
+constructed: ContextVar[str] = ContextVar("constructed", default="")
+"""Name of the component that a program in another language constructs; empty in a Python program."""
+
+_bindings: ContextVar[tuple[Any, dict[str, pulumi.ResourceHookBinding]]] = ContextVar(
+    "bindings", default=(None, {})
+)
+"""The engine's client and its registered hooks, by cloud. Their lifetime is the run's context, since a hook
+refers to every resource of its program."""
+
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
@@ -106,22 +127,6 @@ def replacements() -> dict[str, Replacement]:
 def all_but(token: str, kept: frozenset[str]) -> list[str]:
     """Return the inputs of a resource type except some, for `ignore_changes`."""
     return sorted(properties(token).keys() - kept)
-
-
-NEW_POOL_BESIDE: Final = (
-    "`ebbtide up {stack}` creates the new pool beside it, lets its work finish, and then deletes it."
-)
-"""The replacement of a work pool that ends none of its workloads."""
-
-NEEDS_NEW_NAME: Final = "needsNewName"
-"""A component's input: true for a work pool that `ebbtide up` cannot replace under its name."""
-
-NEW_NAME: Final = "Declare it with another name: the new pool is created before {name} is deleted."
-"""The replacement of a pool that `ebbtide up` cannot make: of a program in another language, or one whose
-machines the stack reserves."""
-
-constructed: ContextVar[str] = ContextVar("constructed", default="")
-"""Name of the component that a program in another language constructs; empty in a Python program."""
 
 
 class ImmutableInputError(Exception):
@@ -374,13 +379,6 @@ def hooks(name: str, **callbacks: Callable[[pulumi.ResourceHookArgs], None]) -> 
             hook = pulumi.ResourceHook(":".join(filter(None, parts)), callback, always)
             setattr(binding, event, [hook])
     return bound[name]
-
-
-_bindings: ContextVar[tuple[Any, dict[str, pulumi.ResourceHookBinding]]] = ContextVar(
-    "bindings", default=(None, {})
-)
-"""The engine's client and its registered hooks, by cloud. Their lifetime is the run's context, since a hook
-refers to every resource of its program."""
 
 
 def _overrides(inputs: Mapping[str, Any]) -> Any:

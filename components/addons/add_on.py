@@ -16,6 +16,8 @@ from ebbtide.values.cloud_kind import CloudKind
 from .manifest import InCluster
 from .security import egress_policies, system_namespace
 
+Ready = tuple[pulumi.Resource, ...]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactStore:
@@ -30,9 +32,6 @@ class ArtifactStore:
     root: pulumi.Input[str]
     identity: Mapping[str, pulumi.Input[str]]
     grants: tuple[pulumi.Resource, ...] = ()
-
-
-Ready = tuple[pulumi.Resource, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

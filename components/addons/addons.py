@@ -24,6 +24,8 @@ from .manifest import InCluster, obj
 from .queues import Queues, QueuesArgs
 from .teams import CreateTeamResources, Tenant, TenantArgs
 
+Install = Callable[[str, AddOnArgs, pulumi.ResourceOptions], AddOnComponent]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddonsArgs:
@@ -58,9 +60,6 @@ def has_add_ons(declaration: Cluster) -> bool:
         # The exporter of AKS; Kueue, the other source of metrics, has a tenant.
         or (declaration.site.cloud is CloudKind.AKS and bool(declaration.measured_pools))
     )
-
-
-Install = Callable[[str, AddOnArgs, pulumi.ResourceOptions], AddOnComponent]
 
 
 def component(add_on: AddOn) -> Install:

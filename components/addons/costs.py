@@ -18,6 +18,18 @@ from .manifest import obj
 from .security import binding, granted, policy, rbac_rule, readers
 from .teams import RECORDER
 
+NAME = RECORDER["name"]
+"""Name of the account, of the roles, and of the ConfigMap with the program."""
+
+NAMESPACE = RECORDER["namespace"]
+
+_MINUTES = 5
+_RBAC = "rbac.authorization.k8s.io"
+_PROGRAM, _SETTINGS, _FOLDER = "recorder.py", "settings.json", "/recorder"
+_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+_MODULES = ("pod_requests.py", "quantities.py")
+"""Modules of Ebbtide that the program imports, which need no package either."""
+
 
 class Costs(AddOnComponent):
     """A CronJob that records what attempts and nodes have cost, as ConfigMaps in its namespace.
@@ -37,19 +49,6 @@ class Costs(AddOnComponent):
             created.append(self._create(role, manifest, needs))
         self.ready = (*needs, *created)
         self.register_outputs({})
-
-
-NAME = RECORDER["name"]
-"""Name of the account, of the roles, and of the ConfigMap with the program."""
-
-NAMESPACE = RECORDER["namespace"]
-
-_MINUTES = 5
-_RBAC = "rbac.authorization.k8s.io"
-_PROGRAM, _SETTINGS, _FOLDER = "recorder.py", "settings.json", "/recorder"
-_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
-_MODULES = ("pod_requests.py", "quantities.py")
-"""Modules of Ebbtide that the program imports, which need no package either."""
 
 
 def objects(declaration: Cluster) -> Iterator[dict[str, Any]]:

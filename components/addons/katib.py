@@ -37,44 +37,6 @@ from .security import labeled, namespaces, own_namespace, pod_security, policy, 
 
 _SOURCE = "github.com/kubeflow/katib/manifests/v1beta1/installs/katib-standalone"
 
-
-class Katib(AddOnComponent):
-    """Katib from its standalone kustomization, patched: in a separate namespace, with a generated password,
-    narrower roles and resource requests, on the system pool; and the admission policy of trials.
-
-    Namespaces for experiments depend on `ready`, and so are deleted before Katib: a finalizer holds an
-    experiment until the controller has counted it. The database's claim of 10 GiB is deleted with the
-    namespace, which gets its own deletion. Sources: kubeflow/katib 0.19.0, manifests/v1beta1 and
-    pkg/controller.v1beta1/experiment.
-
-    In Pulumi, its objects keep the names `kubeflow/…`, after upstream's namespace: another name would change
-    their URNs, and so replace them (docs/decisions/0010).
-    """
-
-    def __init__(self, name: str, args: AddOnArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(name, args, opts)
-        credentials = {DATABASE_SECRET: {"MYSQL_ROOT_PASSWORD": generated()}}
-        release = (args.declaration.addons.katib or Declared()).release
-        directory = f"{_SOURCE}?ref={release.commit}"
-        manifest_patches = patches(system_placement(args.declaration), credentials)
-        before = args.depends_on
-        for manifest in trials_policy():
-            role = f"{name}-{manifest['kind'].lower()}"
-            before = (*before, self._create(role, manifest, before))
-        objects = kustomize.Directory(
-            f"{name}-objects",
-            directory=directory,
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                depends_on=before,
-                transforms=[patch_transform(manifest_patches, args.deleted_with, tuple(credentials))],
-            ),
-        )
-        self._network_policies(network_policies(), objects)
-        self.ready = (objects,)
-        self.register_outputs(remote_inputs({"directory": directory}))
-
-
 NAMESPACE: Final = Declared.spec.namespace
 
 _UPSTREAM = "kubeflow"
@@ -118,6 +80,43 @@ _WRITTEN: Final = {"secrets": (_CERTIFICATE,), **dict.fromkeys(WEBHOOKS, ("katib
 _REQUESTS = {"cpu": "20m", "memory": "128Mi"}
 _DATABASE = {"katib-mysql": {"cpu": "100m", "memory": "512Mi"}}
 """Estimates, since upstream requests nothing (0.19.0); the database's from the idle usage of MySQL 8."""
+
+
+class Katib(AddOnComponent):
+    """Katib from its standalone kustomization, patched: in a separate namespace, with a generated password,
+    narrower roles and resource requests, on the system pool; and the admission policy of trials.
+
+    Namespaces for experiments depend on `ready`, and so are deleted before Katib: a finalizer holds an
+    experiment until the controller has counted it. The database's claim of 10 GiB is deleted with the
+    namespace, which gets its own deletion. Sources: kubeflow/katib 0.19.0, manifests/v1beta1 and
+    pkg/controller.v1beta1/experiment.
+
+    In Pulumi, its objects keep the names `kubeflow/…`, after upstream's namespace: another name would change
+    their URNs, and so replace them (docs/decisions/0010).
+    """
+
+    def __init__(self, name: str, args: AddOnArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args, opts)
+        credentials = {DATABASE_SECRET: {"MYSQL_ROOT_PASSWORD": generated()}}
+        release = (args.declaration.addons.katib or Declared()).release
+        directory = f"{_SOURCE}?ref={release.commit}"
+        manifest_patches = patches(system_placement(args.declaration), credentials)
+        before = args.depends_on
+        for manifest in trials_policy():
+            role = f"{name}-{manifest['kind'].lower()}"
+            before = (*before, self._create(role, manifest, before))
+        objects = kustomize.Directory(
+            f"{name}-objects",
+            directory=directory,
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=before,
+                transforms=[patch_transform(manifest_patches, args.deleted_with, tuple(credentials))],
+            ),
+        )
+        self._network_policies(network_policies(), objects)
+        self.ready = (objects,)
+        self.register_outputs(remote_inputs({"directory": directory}))
 
 
 def _configured(manifest: Object) -> Object:

@@ -27,6 +27,21 @@ _VISIBILITY = f"{RELEASE}-visibility-server"
 
 _CHART = "oci://registry.k8s.io/kueue/charts/kueue"
 
+NAMESPACE: Final = Declared.spec.namespace
+
+WEBHOOK_PORT = 10250
+"""Port of the webhook server. The control plane of a private GKE cluster reaches nodes only on 443 and 10250
+(GKE docs, private clusters, firewall rules, 2026): on 9443, the chart's default, every queued Job would be
+rejected after a timeout. The port works on any cluster, created or existing; a firewall rule would need the
+network and the control plane's range."""
+
+VISIBILITY_PORT = 443
+"""Port of the server that lists pending workloads, for the same reason. It is an aggregated API: while it is
+unreachable, no namespace of the cluster can be deleted, since namespaces' contents cannot be listed."""
+
+METRICS_PORT: Final = 8443
+"""Metrics, served over TLS to clients that the API server authorizes (its chart)."""
+
 
 class Kueue(AddOnComponent):
     """Kueue from its chart, on the system pool, watching labelled namespaces.
@@ -65,26 +80,6 @@ class Kueue(AddOnComponent):
         self.register_outputs(remote_inputs(inputs))
 
 
-NAMESPACE: Final = Declared.spec.namespace
-
-WEBHOOK_PORT = 10250
-"""Port of the webhook server. The control plane of a private GKE cluster reaches nodes only on 443 and 10250
-(GKE docs, private clusters, firewall rules, 2026): on 9443, the chart's default, every queued Job would be
-rejected after a timeout. The port works on any cluster, created or existing; a firewall rule would need the
-network and the control plane's range."""
-
-VISIBILITY_PORT = 443
-"""Port of the server that lists pending workloads, for the same reason. It is an aggregated API: while it is
-unreachable, no namespace of the cluster can be deleted, since namespaces' contents cannot be listed."""
-
-METRICS_PORT: Final = 8443
-"""Metrics, served over TLS to clients that the API server authorizes (its chart)."""
-
-
-def _covered() -> dict[str, Any]:
-    return {"matchLabels": {QUEUES_LABEL: "true"}}
-
-
 def configuration(declaration: Cluster) -> dict[str, Any]:
     """Return the controller's configuration.
 
@@ -103,7 +98,7 @@ def configuration(declaration: Cluster) -> dict[str, Any]:
         "leaderElection": {"leaderElect": True, "resourceName": "c1f6bfd2.kueue.x-k8s.io"},
         "clientConnection": {"qps": 50, "burst": 100},
         "manageJobsWithoutQueueName": False,
-        "managedJobsNamespaceSelector": _covered(),
+        "managedJobsNamespaceSelector": {"matchLabels": {QUEUES_LABEL: "true"}},
         "waitForPodsReady": {
             "timeout": timeout,
             "recoveryTimeout": timeout,
@@ -122,10 +117,6 @@ def configuration(declaration: Cluster) -> dict[str, Any]:
 def release_of(declaration: Cluster) -> Pin:
     """Return the release to install."""
     return (declaration.addons.kueue or Declared()).release
-
-
-def _replicas(declaration: Cluster) -> int:
-    return declaration.addons.kueue.replicas if declaration.addons.kueue is not None else 1
 
 
 def _spread() -> list[dict[str, Any]]:
@@ -150,7 +141,7 @@ def values(declaration: Cluster) -> dict[str, Any]:
     placement = system_placement(declaration)
     cpu = Declared.spec.footprint.requests.cpu_m
     memory, limit = kueue_memory(declaration)
-    replicas = _replicas(declaration)
+    replicas = declaration.addons.kueue.replicas if declaration.addons.kueue is not None else 1
     return {
         "controllerManager": {
             "replicas": replicas,

@@ -20,6 +20,21 @@ Patch = Callable[[Object], Object]
 modifies its argument."""
 
 _WITH_PODS = ("Deployment", "StatefulSet", "Job")
+_BINDINGS = ("RoleBinding", "ClusterRoleBinding")
+
+_BYTES = 24
+
+IGNORED_CHANGES = ("data",)
+"""Paths of a Secret whose values stay as created."""
+
+SKIP_AWAIT = "pulumi.com/skipAwait"
+EVERYONE = "system:authenticated"
+WEBHOOKS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+
+CONTROL_PLANE_PORT = 10250
+"""Port on which the control plane of a private GKE cluster reaches any pod without a firewall rule: 443 and
+10250 are open, 8443 and 9443 are not (GKE docs, private-clusters, firewall rules, 2026). A webhook that fails
+closed on another port blocks every request that it intercepts."""
 
 
 def kind_of(manifest: Mapping[str, Any]) -> str:
@@ -91,9 +106,6 @@ def each_container(manifest: Object, change: Callable[[Object], Object]) -> Obje
     return with_pod_spec(manifest, {**spec, **lists}) if lists else manifest
 
 
-_BYTES = 24
-
-
 def generated() -> pulumi.Output[str]:
     """Generate a password of 48 hexadecimal digits as a Secret's `data`: in base64, and secret in Pulumi.
 
@@ -108,20 +120,6 @@ def generated() -> pulumi.Output[str]:
 def encoded(text: str) -> str:
     """Encode a text for a Secret's `data`: in base64."""
     return base64.b64encode(text.encode()).decode()
-
-
-IGNORED_CHANGES = ("data",)
-"""Paths of a Secret whose values stay as created."""
-
-
-SKIP_AWAIT = "pulumi.com/skipAwait"
-EVERYONE = "system:authenticated"
-WEBHOOKS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
-
-CONTROL_PLANE_PORT = 10250
-"""Port on which the control plane of a private GKE cluster reaches any pod without a firewall rule: 443 and
-10250 are open, 8443 and 9443 are not (GKE docs, private-clusters, firewall rules, 2026). A webhook that fails
-closed on another port blocks every request that it intercepts."""
 
 
 def on_system_pool(placement: SystemPlacement) -> Patch:
@@ -170,12 +168,9 @@ def movable(manifest: Object) -> Object:
     """
     if not has_pods(manifest):
         return manifest
-    return updated(manifest, ("spec", "template", "metadata", "annotations"), _annotations(manifest))
-
-
-def _annotations(manifest: Object) -> Object:
-    template = manifest["spec"]["template"]
-    return {**template.get("metadata", {}).get("annotations", {}), SAFE_TO_EVICT: "true"}
+    own = manifest["spec"]["template"].get("metadata", {}).get("annotations", {})
+    path = ("spec", "template", "metadata", "annotations")
+    return updated(manifest, path, {**own, SAFE_TO_EVICT: "true"})
 
 
 def for_readers(readers: Sequence[Object]) -> Patch:
@@ -183,7 +178,7 @@ def for_readers(readers: Sequence[Object]) -> Patch:
     clusters that disable insecure bindings reject them."""
 
     def patch(manifest: Object) -> Object:
-        if kind_of(manifest) not in ("RoleBinding", "ClusterRoleBinding"):
+        if kind_of(manifest) not in _BINDINGS:
             return manifest
         bound: list[Object] = manifest.get("subjects") or []
         named = [item for item in bound if item.get("name") != EVERYONE]
@@ -229,7 +224,7 @@ def without_rights(*accounts: str) -> Patch:
     """Remove service accounts from bindings: their pods, which others could create, may do nothing."""
 
     def patch(manifest: Object) -> Object:
-        if not is_(manifest, "RoleBinding") and not is_(manifest, "ClusterRoleBinding"):
+        if kind_of(manifest) not in _BINDINGS:
             return manifest
         bound: list[Object] = manifest.get("subjects") or []
         return {**manifest, "subjects": [item for item in bound if item["name"] not in accounts]}
@@ -237,12 +232,16 @@ def without_rights(*accounts: str) -> Patch:
     return patch
 
 
+def _of(kind: str, *names: str) -> Callable[[Patch], Patch]:
+    """Return a decorator that limits a patch to the objects of a kind, and of names if any are given."""
+    return lambda change: lambda manifest: change(manifest) if is_(manifest, kind, *names) else manifest
+
+
 def left_out(*deployments: str) -> Patch:
     """Scale Deployments to zero: an object of a kustomization cannot be skipped."""
 
+    @_of("Deployment", *deployments)
     def patch(manifest: Object) -> Object:
-        if not is_(manifest, "Deployment", *deployments):
-            return manifest
         return _annotated(updated(manifest, ("spec", "replicas"), 0), {SKIP_AWAIT: "true"})
 
     return patch
@@ -261,11 +260,7 @@ def unawaited_claims(manifest: Object) -> Object:
 
 def annotated(kind: str, names: tuple[str, ...], annotations: Mapping[str, Any]) -> Patch:
     """Add annotations to objects of a kind and names."""
-
-    def patch(manifest: Object) -> Object:
-        return _annotated(manifest, annotations) if is_(manifest, kind, *names) else manifest
-
-    return patch
+    return _of(kind, *names)(lambda manifest: _annotated(manifest, annotations))
 
 
 def _annotated(manifest: Object, annotations: Mapping[str, Any]) -> Object:
@@ -291,48 +286,27 @@ def holding(name: str, data: Mapping[str, Any]) -> Patch:
     Args:
         data: in base64, as in `data`.
     """
-
-    def patch(manifest: Object) -> Object:
-        if not is_(manifest, "Secret", name):
-            return manifest
-        rest = {key: value for key, value in manifest.items() if key != "stringData"}
-        return {**rest, "data": dict(data)}
-
-    return patch
+    return _of("Secret", name)(lambda manifest: {**_without(manifest, "stringData"), "data": dict(data)})
 
 
 def filled_in_the_cluster(name: str) -> Patch:
     """Omit the data of a Secret that a controller fills: a key in both is a server-side apply conflict after
     a refresh, and every update writes an empty `data` again."""
-
-    def patch(manifest: Object) -> Object:
-        if not is_(manifest, "Secret", name):
-            return manifest
-        return {key: value for key, value in manifest.items() if key not in ("data", "stringData")}
-
-    return patch
+    return _of("Secret", name)(lambda manifest: _without(manifest, "data", "stringData"))
 
 
 def with_config(name: str, data: Mapping[str, Any]) -> Patch:
     """Set values of a ConfigMap."""
-
-    def patch(manifest: Object) -> Object:
-        if not is_(manifest, "ConfigMap", name):
-            return manifest
-        return {**manifest, "data": {**data_of(manifest), **data}}
-
-    return patch
+    return _of("ConfigMap", name)(lambda manifest: {**manifest, "data": {**data_of(manifest), **data}})
 
 
 def without_config(name: str, *keys: str) -> Patch:
     """Remove keys of a ConfigMap."""
+    return _of("ConfigMap", name)(lambda manifest: {**manifest, "data": _without(data_of(manifest), *keys)})
 
-    def patch(manifest: Object) -> Object:
-        if not is_(manifest, "ConfigMap", name):
-            return manifest
-        return {**manifest, "data": {k: v for k, v in data_of(manifest).items() if k not in keys}}
 
-    return patch
+def _without(fields: Object, *keys: str) -> Object:
+    return {key: value for key, value in fields.items() if key not in keys}
 
 
 def webhook_ports() -> Patch:

@@ -46,6 +46,17 @@ FAILURES = "asInt(lastRetry.exitCode) > 0"
 
 _RESTART = {"enabled": True, "maxRestarts": 3}
 
+API_SERVER = "ml-pipeline"
+"""Name of the API server's Deployment."""
+CONTAINER = "ml-pipeline-api-server"
+VARIABLE = "COMPILED_PIPELINE_SPEC_PATCH"
+"""A patch for the spec of every compiled workflow, since 2.15.0 (kubeflow/pipelines#12317, 2025-10).
+Upstream's Deployment sets it to `{}`, which the API server treats like an empty value (2.17.0,
+argocompiler/spec_patch.go)."""
+PATCHED_IMAGE = "ebbtide.dev/patched-image"
+"""Annotation with the image that was patched. A new image changes the patch, so that the next `pulumi up`
+applies it again after an upgrade with kubectl has reset the variable."""
+
 
 def retry_strategy(retry: Literal["disruptions", "any"]) -> dict[str, Any]:
     """Return the retry strategy of every template without its own policy, as in all compiled pipelines: a
@@ -101,18 +112,6 @@ def retrying(retry: Literal["disruptions", "any"]) -> Patch:
         return {**manifest, "data": data}
 
     return patch
-
-
-API_SERVER = "ml-pipeline"
-"""Name of the API server's Deployment."""
-CONTAINER = "ml-pipeline-api-server"
-VARIABLE = "COMPILED_PIPELINE_SPEC_PATCH"
-"""A patch for the spec of every compiled workflow, since 2.15.0 (kubeflow/pipelines#12317, 2025-10).
-Upstream's Deployment sets it to `{}`, which the API server treats like an empty value (2.17.0,
-argocompiler/spec_patch.go)."""
-PATCHED_IMAGE = "ebbtide.dev/patched-image"
-"""Annotation with the image that was patched. A new image changes the patch, so that the next `pulumi up`
-applies it again after an upgrade with kubectl has reset the variable."""
 
 
 class ExistingPipelinesError(pulumi.RunError):

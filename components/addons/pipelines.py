@@ -38,6 +38,31 @@ from .teams import namespace_labels
 
 _SOURCE = "github.com/kubeflow/pipelines/manifests/kustomize"
 
+NAMESPACE: Final = Declared.spec.namespace
+
+_ARGO_METRICS: Final = 9090
+_MYSQL: Final = 3306
+
+STORE_SECRET = "mlpipeline-minio-artifact"  # noqa: S105 - a Secret's name
+DATABASE_SECRET = "mysql-secret"  # noqa: S105 - a Secret's name
+
+WORKERS = ("pipeline-runner", "ml-pipeline", "ml-pipeline-ui")
+"""Service accounts that read and write artifacts: those of steps, the API server and the UI."""
+
+CACHE = ("cache-deployer-deployment", "cache-server")
+"""The cache of pipelines of version 1. It is disabled: its deployer creates a webhook configuration and a
+certificate that are in no stack and that no destroy removes, and the API server would continue to call the
+webhook for every pod in the namespace. Steps compiled with kfp 2 are cached by their driver, and the webhook
+ignores them (kubeflow/pipelines 2.17.0, backend/src/cache/server/mutation.go)."""
+
+CACHE_ACCOUNTS = ("kubeflow-pipelines-cache-deployer-sa", "kubeflow-pipelines-cache")
+"""Its service accounts, which lose their rights: the first could register webhooks and approve certificates
+of any user, and a pipeline's step can create a pod as any account of its namespace."""
+
+_REQUESTS = {"cpu": "20m", "memory": "128Mi"}
+"""Requests where upstream has none: envoy, metadata server and writer, two controllers. The sum is close to
+upstream's own measurement, 970m and 3.5 GiB with the cache (kubeflow/manifests, resource table, 2026-04)."""
+
 
 def kustomization(path: str, release: Pin) -> str:
     """Return the URL of a kustomization of a release."""
@@ -108,32 +133,6 @@ class Pipelines(AddOnComponent):
         self.namespace = (kinds,)
         self.ready = (objects,)
         self.register_outputs(remote_inputs({"directory": kinds_directory}, {"directory": directory}))
-
-
-NAMESPACE: Final = Declared.spec.namespace
-
-_ARGO_METRICS: Final = 9090
-_MYSQL: Final = 3306
-
-STORE_SECRET = "mlpipeline-minio-artifact"  # noqa: S105 - a Secret's name
-DATABASE_SECRET = "mysql-secret"  # noqa: S105 - a Secret's name
-
-WORKERS = ("pipeline-runner", "ml-pipeline", "ml-pipeline-ui")
-"""Service accounts that read and write artifacts: those of steps, the API server and the UI."""
-
-CACHE = ("cache-deployer-deployment", "cache-server")
-"""The cache of pipelines of version 1. It is disabled: its deployer creates a webhook configuration and a
-certificate that are in no stack and that no destroy removes, and the API server would continue to call the
-webhook for every pod in the namespace. Steps compiled with kfp 2 are cached by their driver, and the webhook
-ignores them (kubeflow/pipelines 2.17.0, backend/src/cache/server/mutation.go)."""
-
-CACHE_ACCOUNTS = ("kubeflow-pipelines-cache-deployer-sa", "kubeflow-pipelines-cache")
-"""Its service accounts, which lose their rights: the first could register webhooks and approve certificates
-of any user, and a pipeline's step can create a pod as any account of its namespace."""
-
-_REQUESTS = {"cpu": "20m", "memory": "128Mi"}
-"""Requests where upstream has none: envoy, metadata server and writer, two controllers. The sum is close to
-upstream's own measurement, 970m and 3.5 GiB with the cache (kubeflow/manifests, resource table, 2026-04)."""
 
 
 def _with_password(manifest: Object) -> Object:

@@ -20,6 +20,14 @@ from .manifest import obj
 
 _PREFIX = "pod-security.kubernetes.io"
 
+Rule = dict[str, Any]
+
+_RBAC = "rbac.authorization.k8s.io"
+
+_VERSION: Final = "networking.k8s.io/v1"
+_METADATA_SERVICE: Final = "169.254.169.254/32"
+"""Azure's instance metadata service (azure docs, virtual-machines/instance-metadata-service, 2026)."""
+
 
 def pod_security(enforced: str) -> dict[str, str]:
     """Return the labels that enforce a standard, and warn about and audit violations of `restricted`.
@@ -44,11 +52,6 @@ def driver_namespace(name: str) -> dict[str, Any]:
     value; members have no permissions in it."""
     labels = {f"{_PREFIX}/{mode}": "privileged" for mode in ("enforce", "warn", "audit")}
     return obj("v1", "Namespace", name, metadata={"labels": labels})
-
-
-Rule = dict[str, Any]
-
-_RBAC = "rbac.authorization.k8s.io"
 
 
 def rbac_rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> Rule:
@@ -126,11 +129,6 @@ def _kinds(member: str, cloud: CloudKind) -> tuple[str, ...]:
 def subjects(member: str, cloud: CloudKind) -> list[dict[str, str]]:
     """Return the subjects of a binding for a member."""
     return [{"kind": kind, "name": name_of(member), "apiGroup": _RBAC} for kind in _kinds(member, cloud)]
-
-
-_VERSION: Final = "networking.k8s.io/v1"
-_METADATA_SERVICE: Final = "169.254.169.254/32"
-"""Azure's instance metadata service (azure docs, virtual-machines/instance-metadata-service, 2026)."""
 
 
 def policy(name: str, namespace: str, ingress: Sequence[Object], selector: Object | None = None) -> Object:

@@ -44,6 +44,15 @@ MOUNT_NAMESPACE = "kube-system"
 namespace, so they are in one without members; a volume refers to a Secret of any namespace, which the kubelet
 reads (Kubernetes docs, PersistentVolume, CSI, 2026)."""
 
+SMALL = {"cpu": "100m", "memory": "256Mi"}
+"""Default requests of a container."""
+
+RECORDER = {"kind": "ServiceAccount", "name": "recorder", "namespace": Costs.spec.namespace}
+"""The cost recorder's account, as the subject of a binding."""
+
+_NODE_PORTS = 100
+"""Ports of nodes that the load balancers of a team take at most."""
+
 
 def volume_name(cluster: str, team: Team) -> str:
     """Return the name of a team's volume, which is cluster-scoped, and of the Secret to mount it with."""
@@ -198,9 +207,11 @@ class Tenant(InCluster):
             create(manifest, *self.namespace)
         if args.resources is not None:
             ready = (*self.namespace, *args.resources.grants)
-            create(worker_account(team, args.resources), *ready)
+            # By default its pods get no token for the Kubernetes API: workloads need none.
+            worker = account(ACCOUNT, team, args.resources, automountServiceAccountToken=False)
+            create(worker, *ready)
             for existing in args.resources.adopted:
-                annotated = adopted_account(existing, team, args.resources)
+                annotated = account(existing, team, args.resources)
                 create(annotated, *ready, *args.accounts_made_with, patch=True)
             if args.resources.disk is not None:
                 self._share(name, args, args.resources)
@@ -223,13 +234,6 @@ class Tenant(InCluster):
             claim_manifest(declaration.name, team, disk),
             leaf_options(self, args.deleted_with or (self.namespace[0] if ours else None), [disk_volume]),
         )
-
-
-SMALL = {"cpu": "100m", "memory": "256Mi"}
-"""Default requests of a container."""
-
-RECORDER = {"kind": "ServiceAccount", "name": "recorder", "namespace": Costs.spec.namespace}
-"""The cost recorder's account, as the subject of a binding."""
 
 
 def namespace_labels(declaration: Cluster, team: Team) -> dict[str, str]:
@@ -302,10 +306,6 @@ def limit_range(flavors: Sequence[Flavor], team: Team) -> dict[str, Any] | None:
             "limits": [{"type": "Container", "max": most, "default": most, "defaultRequest": SMALL}],
         },
     )
-
-
-_NODE_PORTS = 100
-"""Ports of nodes that the load balancers of a team take at most."""
 
 
 def nothing_left_behind(team: Team) -> dict[str, Any]:
@@ -381,28 +381,10 @@ def attempts_readers(declaration: Cluster, team: Team) -> Iterator[dict[str, Any
         yield from granted(team.namespace_name, "cost-recorder", rules, [RECORDER])
 
 
-def worker_account(team: Team, resources: TeamResources) -> dict[str, Any]:
-    """Return the service account of the team's cloud identity. By default its pods get no token for the
-    Kubernetes API: workloads need none."""
-    return obj(
-        "v1",
-        "ServiceAccount",
-        ACCOUNT,
-        team.namespace_name,
-        metadata={"annotations": dict(resources.annotations)},
-        automountServiceAccountToken=False,
-    )
-
-
-def adopted_account(name: str, team: Team, resources: TeamResources) -> dict[str, Any]:
-    """Return the annotations with which an existing service account acts as the team's identity."""
-    return obj(
-        "v1",
-        "ServiceAccount",
-        name,
-        team.namespace_name,
-        metadata={"annotations": dict(resources.annotations)},
-    )
+def account(name: str, team: Team, resources: TeamResources, **fields: Any) -> dict[str, Any]:
+    """Return a service account with the annotations by which it acts as the team's cloud identity."""
+    annotations = {"annotations": dict(resources.annotations)}
+    return obj("v1", "ServiceAccount", name, team.namespace_name, metadata=annotations, **fields)
 
 
 def _size(disk: SharedDisk) -> dict[str, str]:

@@ -38,6 +38,35 @@ RELEASE = "kubeflow-trainer"
 _CHART = "oci://ghcr.io/kubeflow/charts/kubeflow-trainer"
 _RUNTIMES = "github.com/kubeflow/trainer/manifests/overlays/runtimes"
 
+NAMESPACE: Final = Declared.spec.namespace
+
+_METRICS: Final = 8443
+"""Metrics of Trainer and JobSet, served over TLS to clients that the API server authorizes (their charts,
+2.3.0 and 0.12.0)."""
+_STATUS: Final = 10443
+"""Port for training pods to report their progress to Trainer, with a token (Trainer 2.3.0, charts)."""
+
+_MANAGER = {"requests": {"cpu": "100m", "memory": "300Mi"}, "limits": {"memory": "300Mi"}}
+"""The chart's suggestion (2.3.0, values.yaml)."""
+
+_JOBSET = {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}}
+"""The chart of JobSet 0.12.0 requests 500m, for clusters with thousands of JobSets, with a limit of 4 GiB."""
+
+_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["NET_RAW"]}}
+
+_CERTIFICATE = "jobset-webhook-server-cert"
+"""The Secret that JobSet's controller fills; its chart creates it with four empty keys (JobSet 0.12.0,
+charts/jobset/templates/webhook)."""
+
+_WEBHOOKS = (
+    "defaulter.trainer.kubeflow.org",
+    "validator.trainer.kubeflow.org",
+    "jobset-mutating-webhook-configuration",
+    "jobset-validating-webhook-configuration",
+)
+"""Webhook configurations whose certificate authority the controllers write (Trainer 2.3.0 and JobSet 0.12.0,
+charts)."""
+
 
 class Trainer(AddOnComponent):
     """Trainer and JobSet from Trainer's chart, and the runtimes from its kustomization.
@@ -91,21 +120,6 @@ class Trainer(AddOnComponent):
         )
         self.ready = (chart, runtimes)
         self.register_outputs(remote_inputs(inputs, {"directory": directory}))
-
-
-NAMESPACE: Final = Declared.spec.namespace
-
-_METRICS: Final = 8443
-"""Metrics of Trainer and JobSet, served over TLS to clients that the API server authorizes (their charts,
-2.3.0 and 0.12.0)."""
-_STATUS: Final = 10443
-"""Port for training pods to report their progress to Trainer, with a token (Trainer 2.3.0, charts)."""
-
-_MANAGER = {"requests": {"cpu": "100m", "memory": "300Mi"}, "limits": {"memory": "300Mi"}}
-"""The chart's suggestion (2.3.0, values.yaml)."""
-
-_JOBSET = {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}}
-"""The chart of JobSet 0.12.0 requests 500m, for clusters with thousands of JobSets, with a limit of 4 GiB."""
 
 
 def values(placement: SystemPlacement, declared: Declared) -> dict[str, Any]:
@@ -181,23 +195,9 @@ def _container_secured(container: Object) -> Object:
     return {**container, "securityContext": {**(container.get("securityContext") or {}), **_SECURITY}}
 
 
-_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["NET_RAW"]}}
-
 RUNTIME_PATCHES: tuple[Patch, ...] = (_secured,)
 """Patches of the runtimes."""
 
-_CERTIFICATE = "jobset-webhook-server-cert"
-"""The Secret that JobSet's controller fills; its chart creates it with four empty keys (JobSet 0.12.0,
-charts/jobset/templates/webhook)."""
-
-_WEBHOOKS = (
-    "defaulter.trainer.kubeflow.org",
-    "validator.trainer.kubeflow.org",
-    "jobset-mutating-webhook-configuration",
-    "jobset-validating-webhook-configuration",
-)
-"""Webhook configurations whose certificate authority the controllers write (Trainer 2.3.0 and JobSet 0.12.0,
-charts)."""
 
 PATCHES: tuple[Patch, ...] = (
     movable,

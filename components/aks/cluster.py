@@ -26,6 +26,18 @@ from .node_pool import POOLS, pool_inputs
 
 _TYPE: Final = "azure-native:containerservice:ManagedCluster"
 
+_SCHEDULES = ("aksManagedAutoUpgradeSchedule", "aksManagedNodeOSUpgradeSchedule")
+"""Names of AKS's maintenance configurations for Kubernetes versions and for node images."""
+
+_SERVER = "6dae42f8-4368-4678-94ff-3960e28e3630"
+"""Azure Kubernetes Service AAD Server, Microsoft's own application, the same in every tenant (azure-aks-docs,
+kubelogin-authentication, 2026)."""
+
+PUBLIC_NAME = "none"
+"""Value for the private DNS zone of a private cluster without one, which is reached by its public name."""
+
+_INSTALL_HINT = "Install kubelogin: az aks install-cli, or https://azure.github.io/kubelogin/install.html"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterArgs:
@@ -335,10 +347,6 @@ def _deployer(cluster: Cluster) -> pulumi.Output[str]:
     return client.apply(lambda config: config.object_id)
 
 
-_SCHEDULES = ("aksManagedAutoUpgradeSchedule", "aksManagedNodeOSUpgradeSchedule")
-"""Names of AKS's maintenance configurations for Kubernetes versions and for node images."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceSchedulesArgs:
     """Arguments of `MaintenanceSchedules`.
@@ -392,16 +400,6 @@ def _window(declared: Maintenance) -> containerservice.MaintenanceWindowArgsDict
             if exclusion.end is not None
         ],
     }
-
-
-_SERVER = "6dae42f8-4368-4678-94ff-3960e28e3630"
-"""Azure Kubernetes Service AAD Server, Microsoft's own application, the same in every tenant (azure-aks-docs,
-kubelogin-authentication, 2026)."""
-
-PUBLIC_NAME = "none"
-"""Value for the private DNS zone of a private cluster without one, which is reached by its public name."""
-
-_INSTALL_HINT = "Install kubelogin: az aks install-cli, or https://azure.github.io/kubelogin/install.html"
 
 
 class CredentialsError(ValueError):

@@ -29,6 +29,10 @@ _AUDIT = ("kube-audit-admin", "guard")
 """Categories of the control plane's logs: requests that change something, and sign-ins with Entra ID. Reads
 are only in `kube-audit`, which costs many times as much (azure-aks-docs, monitor-aks-reference, 2026)."""
 
+_STREAMS = ["Microsoft-PrometheusMetrics"]
+_ASSOCIATION = "ContainerInsightsMetricsExtension"
+_DESTINATION = "MonitoringAccount1"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogStoreArgs:
@@ -163,11 +167,6 @@ class LogCollection(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self),
         )
         self.register_outputs({})
-
-
-_STREAMS = ["Microsoft-PrometheusMetrics"]
-_ASSOCIATION = "ContainerInsightsMetricsExtension"
-_DESTINATION = "MonitoringAccount1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,42 @@ from ..inputs import overridden, resolved_pool, without_none
 from ..replacement import NEEDS_NEW_NAME, NEW_POOL_BESIDE, ImmutableInputs, Replacement, all_but
 from ..topology import Labels
 
+_TYPE: Final = "azure-native:containerservice:AgentPool"
+_LIMITS: Final = ("min_count", "max_count")
+
+POOLS: Final = ImmutableInputs(
+    cloud=CloudKind.AKS,
+    name="agentPoolName",
+    own={"osType": "", "type": "", "enableNodePublicIP": ""},
+    unset={
+        "scaleSetPriority": "Regular",
+        "scaleSetEvictionPolicy": "Delete",
+        "spotMaxPrice": -1,
+        "kubeletDiskType": "OS",
+        "gpuProfile": {"driver": "Install"},
+        "osType": "Linux",
+        "type": "VirtualMachineScaleSets",
+        "enableNodePublicIP": False,
+        "enableEncryptionAtHost": False,
+        "enableUltraSSD": False,
+    },
+    # Properties of a pool that exist only for spot.
+    implied=((("scaleSetPriority",), ("scaleSetEvictionPolicy", "spotMaxPrice")),),
+    work_fix=NEW_POOL_BESIDE,
+    system_fix="Create a second system pool with the new settings (`az aks nodepool add --mode System --name "
+    "NEW ...`: AKS cannot add one through the cluster), declare the system pool as NEW, and after the "
+    "update remove the old one (`az aks nodepool delete --name {name} ...`).",
+)
+"""Immutable inputs of a node pool. In azure-native 3.29 a change of the machine is a replacement, which
+deletes the pool first; it sends any other change, and AKS responds with PropertyChangeNotAllowed
+(`provider/pkg/gen/replacement.go`, `provider.go`; pulumi-azure-native#959).
+
+Sources: azure-aks-docs `resize-node-pool` (2025-08), `use-system-pools` (2026-04), `spot-node-pool`,
+`use-capacity-reservation-groups` (2026-05); the properties whose change makes terraform-provider-azurerm
+replace a pool (`kubernetes_cluster_node_pool_resource.go`, 2026-08) and that cluster-api-provider-azure
+rejects (`azuremanagedmachinepool_webhook.go`). Changing the machine, the reservation or the zones in place is
+in preview for some pools, with API versions that azure-native 3.29 does not use."""
+
 
 def without_aliases(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
     """Remove a resource's aliases; for a component, those of every Azure resource below it.
@@ -31,10 +67,6 @@ def without_aliases(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceT
         return None
     args.opts.aliases = None
     return pulumi.ResourceTransformationResult(args.props, args.opts)
-
-
-_TYPE: Final = "azure-native:containerservice:AgentPool"
-_LIMITS: Final = ("min_count", "max_count")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,40 +231,6 @@ def _reservation(pool: Pool, group: str | None) -> str | None:
             raise ValueError(f"AKS has no {pool.capacity.kind} capacity.")
         case _:
             assert_never(pool.capacity)
-
-
-POOLS: Final = ImmutableInputs(
-    cloud=CloudKind.AKS,
-    name="agentPoolName",
-    own={"osType": "", "type": "", "enableNodePublicIP": ""},
-    unset={
-        "scaleSetPriority": "Regular",
-        "scaleSetEvictionPolicy": "Delete",
-        "spotMaxPrice": -1,
-        "kubeletDiskType": "OS",
-        "gpuProfile": {"driver": "Install"},
-        "osType": "Linux",
-        "type": "VirtualMachineScaleSets",
-        "enableNodePublicIP": False,
-        "enableEncryptionAtHost": False,
-        "enableUltraSSD": False,
-    },
-    # Properties of a pool that exist only for spot.
-    implied=((("scaleSetPriority",), ("scaleSetEvictionPolicy", "spotMaxPrice")),),
-    work_fix=NEW_POOL_BESIDE,
-    system_fix="Create a second system pool with the new settings (`az aks nodepool add --mode System --name "
-    "NEW ...`: AKS cannot add one through the cluster), declare the system pool as NEW, and after the "
-    "update remove the old one (`az aks nodepool delete --name {name} ...`).",
-)
-"""Immutable inputs of a node pool. In azure-native 3.29 a change of the machine is a replacement, which
-deletes the pool first; it sends any other change, and AKS responds with PropertyChangeNotAllowed
-(`provider/pkg/gen/replacement.go`, `provider.go`; pulumi-azure-native#959).
-
-Sources: azure-aks-docs `resize-node-pool` (2025-08), `use-system-pools` (2026-04), `spot-node-pool`,
-`use-capacity-reservation-groups` (2026-05); the properties whose change makes terraform-provider-azurerm
-replace a pool (`kubernetes_cluster_node_pool_resource.go`, 2026-08) and that cluster-api-provider-azure
-rejects (`azuremanagedmachinepool_webhook.go`). Changing the machine, the reservation or the zones in place is
-in preview for some pools, with API versions that azure-native 3.29 does not use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

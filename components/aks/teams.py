@@ -57,22 +57,28 @@ from .identity import (
 )
 from .topology import Topology
 
+_FILES_GIB = 100
+_BUCKET_SAYS_GIB = 1024
+
+
+def _existing(
+    declaration: Declaration, topology: Topology
+) -> pulumi.Output[containerservice.GetManagedClusterResult]:
+    """Return the existing cluster, as it is read in every preview."""
+    return containerservice.get_managed_cluster_output(
+        resource_name=declaration.physical_name,
+        resource_group_name=topology.resource_group,
+        opts=pulumi.InvokeOutputOptions(parent=topology),
+    )
+
 
 def _issuer(declaration: Declaration, topology: Topology) -> pulumi.Output[str]:
     """Return the URL of the cluster's OIDC issuer, which an existing cluster must have."""
     if topology.cluster is not None:
         profile = topology.cluster.resource.oidc_issuer_profile
         return profile.apply(lambda oidc: (oidc.issuer_url if oidc else None) or "")
-    cluster = containerservice.get_managed_cluster_output(
-        resource_name=declaration.physical_name,
-        resource_group_name=topology.resource_group,
-        opts=pulumi.InvokeOutputOptions(parent=topology),
-    )
-    return cluster.apply(
-        lambda cluster: (
-            (cluster.oidc_issuer_profile.issuer_url if cluster.oidc_issuer_profile else None) or ""
-        )
-    )
+    profile = _existing(declaration, topology).oidc_issuer_profile
+    return profile.apply(lambda oidc: (oidc.issuer_url if oidc else None) or "")
 
 
 def _kubelet(declaration: Declaration, topology: Topology) -> pulumi.Output[str]:
@@ -82,12 +88,7 @@ def _kubelet(declaration: Declaration, topology: Topology) -> pulumi.Output[str]
         return topology.cluster.resource.identity_profile.apply(
             lambda profile: _object_id(profile) if profile else ""
         )
-    cluster = containerservice.get_managed_cluster_output(
-        resource_name=declaration.physical_name,
-        resource_group_name=topology.resource_group,
-        opts=pulumi.InvokeOutputOptions(parent=topology),
-    )
-    return cluster.identity_profile.apply(_object_id)
+    return _existing(declaration, topology).identity_profile.apply(_object_id)
 
 
 def _object_id(profile: Mapping[str, Any] | None) -> str:
@@ -146,10 +147,6 @@ def team_resources(topology: Topology, declaration: Declaration, cloud: Aks) -> 
         return Tenant(name, args, pulumi.ResourceOptions(parent=topology)).resources
 
     return create
-
-
-_FILES_GIB = 100
-_BUCKET_SAYS_GIB = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

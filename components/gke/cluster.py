@@ -17,6 +17,11 @@ from .network import Network
 
 _TYPE: Final = "gcp:container/cluster:Cluster"
 
+_MONDAY = date(2024, 1, 1)
+"""A fixed past date from which windows recur: with the current date, every update would change the policy."""
+
+_INSTALL_HINT = "Install gke-gcloud-auth-plugin: gcloud components install gke-gcloud-auth-plugin"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterArgs:
@@ -201,10 +206,6 @@ def _default_pool(args: ClusterArgs) -> container.ClusterNodeConfigArgsDict:
     return pool
 
 
-_MONDAY = date(2024, 1, 1)
-"""A fixed past date from which windows recur: with the current date, every update would change the policy."""
-
-
 def maintenance_policy(declared: Maintenance) -> container.ClusterMaintenancePolicyArgsDict:
     """Return the policy of a cluster: one window, and its exclusions."""
     window = declared.window
@@ -244,9 +245,6 @@ def _text(moment: datetime) -> str:
     """Format a time as RFC 3339 with `Z`; GKE returns any other form differently, so every update would show
     a change."""
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
-
-
-_INSTALL_HINT = "Install gke-gcloud-auth-plugin: gcloud components install gke-gcloud-auth-plugin"
 
 
 def kubeconfig_text(cluster: str, server: str, ca_certificate: str | None) -> str:

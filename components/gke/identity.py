@@ -15,6 +15,15 @@ from ebbtide.declaration.model.tenancy import name_of, principal
 GRANTS = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
 """Everything that a node needs: to write logs and metrics, and to pull images (GKE docs, hardening, 2026)."""
 
+_ROLE = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
+_AGENTS = {"secrets": "container-engine-robot", "disks": "compute-system"}
+
+ROLE = "roles/container.clusterViewer"
+"""The least-privileged predefined role that reaches a control plane: `container.clusters.get` for the
+kubeconfig and `container.clusters.connect` for the DNS endpoint; it can also list clusters and read the
+project's name (iann0036/iam-dataset@2026-08-22, gcp/roles). Permissions inside the cluster come from the
+namespace's role."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityArgs:
@@ -62,10 +71,6 @@ class Identity(pulumi.ComponentResource):
             for role in GRANTS
         )
         self.register_outputs({"email": self.email})
-
-
-_ROLE = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
-_AGENTS = {"secrets": "container-engine-robot", "disks": "compute-system"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,13 +149,6 @@ class KeyGrants(pulumi.ComponentResource):
         self.buckets = granted("buckets", keys.buckets, of_storage)
         self.registries = granted("registries", keys.registries, of_registries)
         self.register_outputs({})
-
-
-ROLE = "roles/container.clusterViewer"
-"""The least-privileged predefined role that reaches a control plane: `container.clusters.get` for the
-kubeconfig and `container.clusters.connect` for the DNS endpoint; it can also list clusters and read the
-project's name (iann0036/iam-dataset@2026-08-22, gcp/roles). Permissions inside the cluster come from the
-namespace's role."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

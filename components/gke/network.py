@@ -16,6 +16,10 @@ from ..replacement import refusing_fixed
 PODS_RANGE = "pods"
 SERVICES_RANGE = "services"
 
+_MTU: Final = 8244
+"""MTU for GPUDirect-TCPXO (GKE docs, gpu-bandwidth-gpudirect-tcpx, 2026); a RoCE network has 8896 by
+default."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkArgs:
@@ -106,11 +110,6 @@ def _own(
         opts=inside,
     )
     return vpc, subnet, nat
-
-
-_MTU: Final = 8244
-"""MTU for GPUDirect-TCPXO (GKE docs, gpu-bandwidth-gpudirect-tcpx, 2026); a RoCE network has 8896 by
-default."""
 
 
 @dataclass(frozen=True, slots=True)

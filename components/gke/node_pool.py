@@ -39,6 +39,50 @@ _KUBELET = {"cpu_cfs_quota": True, "insecure_kubelet_readonly_port_enabled": "FA
 (GoogleCloudPlatform/k8s-config-connector#12658). The read-only port serves pod specs to any client that
 reaches the node (CIS GKE Benchmark, 4.2.4)."""
 
+POOLS: Final = ImmutableInputs(
+    cloud=CloudKind.GKE,
+    name="name",
+    own={
+        "nodeConfig.bootDiskKmsKey": "cloud.keys.disks",
+        **{
+            f"nodeConfig.{wire}": f"overrides.nodeConfig.{wire}"
+            for wire in ("shieldedInstanceConfig.enableSecureBoot", "oauthScopes", "metadata")
+        },
+    },
+    exceptions={
+        **dict.fromkeys(("cluster", "location", "project"), "A pool belongs to one cluster."),
+        **dict.fromkeys(("name", "namePrefix"), "A pool with another name is a new pool."),
+        "initialNodeCount": "Changes are ignored.",
+        **dict.fromkeys(("nodeConfig", "nodeConfig.shieldedInstanceConfig"), "Every pool has one."),
+    },
+    constants={"nodeConfig.shieldedInstanceConfig.enableIntegrityMonitoring": True},
+    unset=dict.fromkeys(("nodeConfig.spot", "nodeConfig.preemptible", "nodeConfig.flexStart"), False),
+    implied=(
+        (("guestAccelerators",), ("enableSecureBoot",)),
+        (
+            ("spot", "preemptible", "flexStart", "queuedProvisioning"),
+            ("reservationAffinity", "maxRunDuration"),
+        ),
+    ),
+    work_fix=NEW_POOL_BESIDE,
+    system_fix=NEW_NAME,
+)
+"""Immutable inputs of a node pool: those whose change makes terraform-provider-google-beta 7.45 replace a
+pool (ebbtide/declaration/providers/schemas/gcp.csv), since the provider would delete it before it creates the
+new one.
+
+Those of a pool's fields follow from the same table (`field_by_input`); overrides are compared at all others.
+For changes of the machine type, the disk's size and type, labels, taints, network tags, zones, limits, image,
+version, repair and upgrade settings and gVNIC, GKE keeps the pool, and recreates its nodes if need be."""
+
+_DECLARED: Final = {
+    "timeWindow.startTime": "capacity.from",
+    "timeWindow.endTime": "capacity.until",
+    "specificSkuProperties.instanceProperties.machineType": "machine",
+    "specificSkuProperties.totalCount": "nodes.max",
+}
+"""Fields of the pool that a request has, by its inputs."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePoolArgs:
@@ -302,52 +346,6 @@ def _reservation(
             return own.get("reservation_affinity")
         case _:
             assert_never(pool.capacity)
-
-
-POOLS: Final = ImmutableInputs(
-    cloud=CloudKind.GKE,
-    name="name",
-    own={
-        "nodeConfig.bootDiskKmsKey": "cloud.keys.disks",
-        **{
-            f"nodeConfig.{wire}": f"overrides.nodeConfig.{wire}"
-            for wire in ("shieldedInstanceConfig.enableSecureBoot", "oauthScopes", "metadata")
-        },
-    },
-    exceptions={
-        **dict.fromkeys(("cluster", "location", "project"), "A pool belongs to one cluster."),
-        **dict.fromkeys(("name", "namePrefix"), "A pool with another name is a new pool."),
-        "initialNodeCount": "Changes are ignored.",
-        **dict.fromkeys(("nodeConfig", "nodeConfig.shieldedInstanceConfig"), "Every pool has one."),
-    },
-    constants={"nodeConfig.shieldedInstanceConfig.enableIntegrityMonitoring": True},
-    unset=dict.fromkeys(("nodeConfig.spot", "nodeConfig.preemptible", "nodeConfig.flexStart"), False),
-    implied=(
-        (("guestAccelerators",), ("enableSecureBoot",)),
-        (
-            ("spot", "preemptible", "flexStart", "queuedProvisioning"),
-            ("reservationAffinity", "maxRunDuration"),
-        ),
-    ),
-    work_fix=NEW_POOL_BESIDE,
-    system_fix=NEW_NAME,
-)
-"""Immutable inputs of a node pool: those whose change makes terraform-provider-google-beta 7.45 replace a
-pool (ebbtide/declaration/providers/schemas/gcp.csv), since the provider would delete it before it creates the
-new one.
-
-Those of a pool's fields follow from the same table (`field_by_input`); overrides are compared at all others.
-For changes of the machine type, the disk's size and type, labels, taints, network tags, zones, limits, image,
-version, repair and upgrade settings and gVNIC, GKE keeps the pool, and recreates its nodes if need be."""
-
-
-_DECLARED: Final = {
-    "timeWindow.startTime": "capacity.from",
-    "timeWindow.endTime": "capacity.until",
-    "specificSkuProperties.instanceProperties.machineType": "machine",
-    "specificSkuProperties.totalCount": "nodes.max",
-}
-"""Fields of the pool that a request has, by its inputs."""
 
 
 class ReservationError(Exception):

@@ -33,6 +33,11 @@ _BUCKET_SAYS_GIB = 1024
 _OBJECTS = "roles/storage.objectUser"
 """Storage Object User: listing, reading and writing objects, without the bucket's settings and grants."""
 
+_DAY_SECONDS = 24 * 60 * 60
+
+IDENTITY = "iam.gke.io/gcp-service-account"
+"""Annotation of a Kubernetes service account with the Google Cloud service account that it acts as."""
+
 
 def _zone(declaration: Declaration) -> str | None:
     """Return a zone where the cluster has nodes: its own, or the first that a pool declares."""
@@ -204,13 +209,7 @@ class Tenant(pulumi.ComponentResource):
         steps = adopted_accounts(args.team)
         adopted = () if args.pipelines else steps
         grants: list[pulumi.Resource] = [
-            serviceaccount.IAMMember(
-                f"{name}-{role}",
-                service_account_id=account.name,
-                role="roles/iam.workloadIdentityUser",
-                member=f"serviceAccount:{args.project}.svc.id.goog[{args.team.namespace_name}/{subject}]",
-                opts=pulumi.ResourceOptions(parent=self, depends_on=args.depends_on),
-            )
+            _acting(f"{name}-{role}", account, args, f"{args.team.namespace_name}/{subject}", self)
             for role, subject in (("workload", ACCOUNT), *((item, item) for item in adopted))
         ]
         bucket = _bucket(stored, args, self) if args.team.has_bucket else None
@@ -281,6 +280,23 @@ class Tenant(pulumi.ComponentResource):
         return SharedDisk(source={"nfs": {"server": server, "path": "/shared"}}, size_gib=size)
 
 
+def _acting(
+    name: str,
+    account: serviceaccount.Account,
+    args: "TenantArgs | ArtifactBucketArgs",
+    used_by: str,
+    parent: pulumi.Resource,
+) -> pulumi.Resource:
+    """Let a Kubernetes service account, as `namespace/name`, act as an account, by Workload Identity."""
+    return serviceaccount.IAMMember(
+        name,
+        service_account_id=account.name,
+        role="roles/iam.workloadIdentityUser",
+        member=f"serviceAccount:{args.project}.svc.id.goog[{used_by}]",
+        opts=pulumi.ResourceOptions(parent=parent, depends_on=args.depends_on),
+    )
+
+
 def _bucket(name: str, args: TenantArgs, parent: Tenant) -> "storage.Bucket":
     """Create a private bucket in the cluster's region."""
     declared = args.team.bucket.keep if args.team.bucket else None
@@ -297,9 +313,6 @@ def _bucket(name: str, args: TenantArgs, parent: Tenant) -> "storage.Bucket":
         labels=dict(args.labels),
         opts=pulumi.ResourceOptions(parent=parent, retain_on_delete=keep, depends_on=args.key_grants),
     )
-
-
-_DAY_SECONDS = 24 * 60 * 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -378,12 +391,6 @@ class Registry(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-IDENTITY = "iam.gke.io/gcp-service-account"
-"""Annotation of a Kubernetes service account with the Google Cloud service account that it acts as."""
-_ROLE = "roles/storage.objectUser"
-"""List, read, write and delete objects; no access to the bucket itself or its IAM policy."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactBucketArgs:
     """Arguments of a bucket for artifacts.
@@ -454,16 +461,10 @@ class ArtifactBucket(pulumi.ComponentResource):
             opts=inside,
         )
         use = storage.BucketIAMMember(
-            f"{name}-use", bucket=bucket.name, role=_ROLE, member=account.member, opts=inside
+            f"{name}-use", bucket=bucket.name, role=_OBJECTS, member=account.member, opts=inside
         )
         acting = [
-            serviceaccount.IAMMember(
-                f"{name}-{used_by.rpartition('/')[2]}",
-                service_account_id=account.name,
-                role="roles/iam.workloadIdentityUser",
-                member=f"serviceAccount:{args.project}.svc.id.goog[{used_by}]",
-                opts=pulumi.ResourceOptions(parent=self, depends_on=args.depends_on),
-            )
+            _acting(f"{name}-{used_by.rpartition('/')[2]}", account, args, used_by, self)
             for used_by in args.accounts
         ]
         root = pulumi.Output.format("gs://{0}/v2/artifacts", bucket.name)

@@ -70,7 +70,10 @@ class Topology(topology.Topology):
                 )
             )
         }
-        networks = _gpu_networks(name, declaration, cloud, inside)
+        networks = None
+        if declaration.gpu_networks:
+            gpus = GpuNetworksArgs(declaration=declaration, project=cloud.project, range=cloud.network.gpus)
+            networks = GpuNetworks(f"{name}-gpu", gpus, inside)
         self.pools = node_pools(
             NodePool,
             name,
@@ -99,15 +102,6 @@ class Topology(topology.Topology):
         )
         system = [self.pools[pool.name].resource for pool in declaration.pools if pool.is_system]
         self._reached(name, system)
-
-
-def _gpu_networks(
-    name: str, declaration: Declaration, cloud: Gke, opts: pulumi.ResourceOptions
-) -> GpuNetworks | None:
-    if not declaration.gpu_networks:
-        return None
-    args = GpuNetworksArgs(declaration=declaration, project=cloud.project, range=cloud.network.gpus)
-    return GpuNetworks(f"{name}-gpu", args, opts)
 
 
 def _own(name: str, declaration: Declaration, cloud: Gke, parent: Topology) -> _Base:

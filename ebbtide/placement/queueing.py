@@ -21,6 +21,9 @@ from ebbtide.values import quantities
 CPU = "cpu"
 MEMORY = "memory"
 
+_GKE_QUEUED = "queued-provisioning.gke.io"
+_GKE_FOLLOW = (("autoscaling.gke.io/provisioning-request", "ResizeRequestName"),)
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:
@@ -288,10 +291,6 @@ def _cohorts(name: str, flavors: Sequence[Flavor], tenants: Sequence[Team]) -> t
         Cohort(name, "", ()),
         *(Cohort(f"{name}.{index}", name, shelf) for index, shelf in enumerate(shelves, start=1)),
     )
-
-
-_GKE_QUEUED = "queued-provisioning.gke.io"
-_GKE_FOLLOW = (("autoscaling.gke.io/provisioning-request", "ResizeRequestName"),)
 
 
 def _check_name(item: Flavor) -> str:
