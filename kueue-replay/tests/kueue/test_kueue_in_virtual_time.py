@@ -299,16 +299,15 @@ def test_the_objects_of_a_declaration_are_read(program: Path) -> None:
     assert admitted[0].flavors == {"main": dict.fromkeys(("cpu", "memory", "nvidia.com/gpu"), "t4")}
 
 
-def _evictions(program: Path, jobs: Sequence[Job], **declared: Any) -> Counter[str]:
-    """Count the evictions of jobs of teams `a` and `b`, by reason; both use the four T4 nodes of 4 GPUs."""
-    teams = [{"name": "a"}, {"name": "b"}]
+def _declared(program: Path, jobs: Sequence[Job], names: str, **declared: Any) -> list[Event]:
+    """Return the events of jobs of teams, named by a letter, on four T4 nodes of 4 GPUs that they share."""
+    teams = [{"name": name} for name in names]
     cluster = declare(changed(GKE, queues=[{"name": "t4", "pools": ["t4"]}], teams=teams) | declared)
     objects = [item for layer in layers(queueing(cluster)) for item in layer]
-    reasons: Counter[str] = Counter()
+    events: list[Event] = []
 
     def follow(event: Event) -> Iterable[Action]:
-        if event.kind == "evicted":
-            reasons["fair sharing" if "Fair Sharing" in event.message else "priority"] += 1
+        events.append(event)
         if event.kind == "admitted":
             yield Finish(event.at + jobs[int(event.job)].seconds, event.job)
 
@@ -319,7 +318,13 @@ def _evictions(program: Path, jobs: Sequence[Job], **declared: Any) -> Counter[s
             pods = [PodSet("main", 1, requests)]
             kueue.add(Submit(job.at, str(number), f"{job.queue}/t4", pods, job.priority))
         kueue.run(follow)
-    return reasons
+    return events
+
+
+def _evictions(program: Path, jobs: Sequence[Job], **declared: Any) -> Counter[str]:
+    """Count the evictions of jobs of teams `a` and `b`, by reason."""
+    evicted = (item for item in _declared(program, jobs, "ab", **declared) if item.kind == "evicted")
+    return Counter("fair sharing" if "Fair Sharing" in item.message else "priority" for item in evicted)
 
 
 def test_teams_without_guarantees_do_not_preempt_equal_work(program: Path) -> None:
@@ -340,25 +345,10 @@ def test_never_ends_preemption_of_borrowers_within_their_queue(program: Path) ->
 def test_a_limit_of_nodes_is_a_limit_of_what_runs(program: Path) -> None:
     """A team with a limit of one node runs one job of a node at a time; with strict order, a job that waits
     holds up a smaller one behind it."""
+    jobs = [Job(number, "a", gpus, 100) for number, gpus in enumerate((3, 4, 1))]
 
     def started(**declared: Any) -> list[float]:
-        cluster = declare(
-            changed(GKE, queues=[{"name": "t4", "pools": ["t4"]}], teams=[{"name": "a"}]) | declared
-        )
-        objects = [item for layer in layers(queueing(cluster)) for item in layer]
-        times: list[float] = []
-
-        def follow(event: Event) -> Iterable[Action]:
-            if event.kind == "admitted":
-                times.append(event.at)
-                yield Finish(event.at + 100, event.job)
-
-        with Kueue(program, objects, CONFIGURATION) as kueue:
-            for number, gpus in enumerate((3, 4, 1)):
-                pods = [PodSet("main", 1, {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": str(gpus)})]
-                kueue.add(Submit(number, str(number), "a/t4", pods))
-            kueue.run(follow)
-        return times
+        return [item.at for item in _declared(program, jobs, "a", **declared) if item.kind == "admitted"]
 
     assert started() == [0, 1, 2]
     limited = {"teams": [{"name": "a", "borrowingLimit": {"t4": 1}}]}

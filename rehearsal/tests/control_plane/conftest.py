@@ -17,7 +17,7 @@ from ebbtide_rehearsal.cloud.control_planes import ApiServerProxy
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
 from ebbtide_rehearsal.control_plane.plan import NAMES, ControlPlaneTools
-from ebbtide_rehearsal.tools.find import Tools, ensure
+from ebbtide_rehearsal.tools.find import ensure
 from ebbtide_rehearsal.tools.progress import narration
 from rehearsal.tests.control_plane.cluster import Object, wait
 from rehearsal.tests.control_plane.commands import Ebbtide, dev
@@ -37,13 +37,6 @@ def chart_tools() -> ControlPlaneTools:
     """Helm, and Kueue's chart."""
     with narration(Console(stderr=True)) as say:
         return ensure(["helm", "kueue-chart"], on_step=say)
-
-
-@pytest.fixture(scope="session")
-def engine_tools() -> Tools:
-    """The engine, its Kubernetes provider, and a chart for it."""
-    with narration(Console(stderr=True)) as say:
-        return ensure(["pulumi", "pulumi-resource-kubernetes", "kueue-chart"], on_step=say)
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,10 @@ def started(
     chart = with_visibility_port(rendered(chart_tools, chart_values, NAMESPACE, directory))
     with ControlPlane.start(directory / "control-plane", tools, settings) as cluster:
         kubectl = Kubectl(tools, cluster)
-        install(cluster, kubectl, chart, declaration)
+        system = declaration.system_pool
+        assert system is not None
+        node(cluster.api, "system", labels=dict(labels_and_taints(system, declaration.site.cloud).all_labels))
+        install_on_nodes(cluster, kubectl, chart, declaration)
         yield cluster, kubectl
 
 
@@ -80,15 +83,6 @@ def create_teams(kubectl: Kubectl, declaration: Cluster) -> None:
 def gpu_node(api: Api, declaration: Cluster, pool: str, gpus: int) -> None:
     """Create a node of a pool, with its labels, taints and GPUs."""
     declared_node(api, pool, declaration, pool, resources={"nvidia.com/gpu": str(gpus)})
-
-
-def install(cluster: ControlPlane, kubectl: Kubectl, chart: list[Object], declaration: Cluster) -> None:
-    """Install Kueue on a node of the system pool, and wait until it is ready."""
-    system = declaration.system_pool
-    assert system is not None
-    pool_labels = labels_and_taints(system, declaration.site.cloud).all_labels
-    node(cluster.api, "system", labels=dict(pool_labels))
-    install_on_nodes(cluster, kubectl, chart, declaration)
 
 
 def install_on_nodes(

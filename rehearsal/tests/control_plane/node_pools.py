@@ -17,6 +17,7 @@ from ebbtide_rehearsal.cloud.pools import register
 from ebbtide_rehearsal.cloud.store import RECLAIM, InjectedFault, Store
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from rehearsal.tests.control_plane.cluster import Object, pod
+from rehearsal.tests.unit.node_pool import a_pool
 
 CLUSTER = "projects/acme/locations/us-central1-a/clusters/tried"
 SPEED = 200
@@ -27,24 +28,13 @@ QUICK = NodeSettings(step_seconds=0.2, notice_seconds=8, pod_grace_seconds=3)
 
 def work_pool(name: str, **changes: Any) -> NodePool:
     """A pool of four processors a node that only pods for it come to."""
-    pool = NodePool(
+    pool = a_pool(
+        name,
         cluster=CLUSTER,
-        name=name,
-        cloud="gke",
-        machine="n2-standard-4",
-        capacity="spot",
-        region="us-central1",
-        zones=("us-central1-a",),
         labels={"pool": name, "cloud.google.com/gke-nodepool": name},
         taints=(NodeTaint("pool", name, "NoSchedule"),),
         allocatable={"cpu": "3920m", "memory": "13Gi"},
-        accelerator=None,
-        accelerator_resource="",
-        driver_installed=False,
-        minimum=0,
         maximum=4,
-        initial=0,
-        autoscaled=True,
         hourly=0.05,
     )
     return pool.having(**changes)

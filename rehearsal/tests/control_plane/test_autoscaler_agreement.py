@@ -4,13 +4,11 @@ docs/decisions/0011-the-real-autoscaler-is-a-witness.md has the reasons for runn
 Expanders that choose by chance are not compared, nor GKE's, which upstream does not have.
 """
 
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -190,36 +188,6 @@ def test_scale_ups(name: str, control_plane: ControlPlane, cluster_autoscaler: P
     assert len(nodes) in (0, case.zones)
     events = api.items(f"/api/v1/namespaces/{place}/events")
     assert {event["message"] for event in events if event["reason"] == "NotTriggerScaleUp"} == messages
-
-
-_LAST_LOOP = """\
-#!{python}
-import re, signal, socket, sys, time
-from pathlib import Path
-config, = (word.partition("=")[2] for word in sys.argv if word.startswith("--cloud-config="))
-port = int(re.search(r":(\\d+)$", Path(config).read_text(), re.MULTILINE)[1])
-def ended(*_):
-    socket.create_connection(("127.0.0.1", port), timeout=10).close()
-    Path("answered").touch()
-    sys.exit()
-signal.signal(signal.SIGTERM, ended)
-Path("ready").touch()
-time.sleep(600)
-"""
-
-
-def test_the_cloud_answers_the_last_loop(tmp_path: Path) -> None:
-    """Node groups are served until the autoscaler has ended: without them it would report pods that wait for
-    their node."""
-    program = tmp_path / "program"
-    program.write_text(_LAST_LOOP.replace("{python}", sys.executable))
-    program.chmod(0o755)
-    trial = Trial.of(cast("Api", None), tmp_path / "store", [aks_pool("a")], "random")
-    groups = NodeGroups(CLUSTER, trial.store, cast("Actuator", None), trial.fleet)
-    plane = SimpleNamespace(plan=SimpleNamespace(kubeconfig=tmp_path / "kubeconfig"))
-    with deciding(cast("ControlPlane", plane), program, groups, tmp_path):
-        wait((tmp_path / "ready").exists, bool)
-    assert (tmp_path / "answered").exists()
 
 
 SMALL, LARGE = {"cpu": "1"}, {"cpu": "2500m"}

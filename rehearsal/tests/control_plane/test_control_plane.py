@@ -2,10 +2,14 @@
 
 from http import HTTPStatus
 
+import pulumi
 import pytest
+import requests
 
 from components.addons.drivers import gpu_direct
+from components.addons.manifest import Manifest, obj
 from components.addons.monitors import monitors
+from ebbtide.analysis.recording.record import record
 from ebbtide.clients.kubernetes import ApiError
 from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.declaration.model.declare import declare
@@ -13,7 +17,10 @@ from ebbtide.placement.derive import profile
 from ebbtide.work import jobs
 from ebbtide.work.runs.code import DIRECTORY
 from ebbtide.work.runs.run import MANAGED_BY
+from ebbtide_rehearsal.cloud.control_planes import PROVIDER, ApiServerProxy
+from ebbtide_rehearsal.cloud.store import API_ERROR, SLOW, InjectedFault, Store
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.discovery import wrong_fields
 from ebbtide_rehearsal.control_plane.installed import definitions
 from ebbtide_rehearsal.control_plane.stages import EXIT_CODE, RUNS, RUNS_FOR
 from rehearsal.tests.control_plane.cluster import Object, job, namespace, node, pod, wait
@@ -133,3 +140,49 @@ def test_work_that_restarts_in_place_runs_out_of_tries(control_plane: ControlPla
     item = job("again", pod({RUNS_FOR: "1", EXIT_CODE: "1"}, restartPolicy="OnFailure"), backoffLimit=1)
     ended, _ = _run(control_plane, place, item)
     assert condition(ended, "Failed")["reason"] == "BackoffLimitExceeded"
+
+
+def test_an_unknown_field_of_a_built_in_kind_is_named(control_plane: ControlPlane) -> None:
+    """The provider drops it, and the strict dry run of the recorded program names it; nothing is created."""
+    pod_spec = {"containers": [{"name": "main", "image": "busybox"}], "restartpolicy": "Always"}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": pod_spec}
+    spec = {"selector": {"matchLabels": {"app": "web"}}, "template": template}
+
+    def program() -> None:
+        Manifest("misspelt", obj("apps/v1", "Deployment", "web", spec=spec), pulumi.ResourceOptions())
+        Manifest("config", obj("v1", "ConfigMap", "config", data={"a": "b"}), pulumi.ResourceOptions())
+
+    (sentence,) = wrong_fields(record(program, project="shop", stack="dev"), control_plane.api)
+    assert sentence.startswith("Deployment web: ")
+    assert "restartpolicy" in sentence
+    assert not control_plane.api.items("/apis/apps/v1/namespaces/default/deployments")
+
+
+def test_the_api_fails_and_is_slow_on_request(control_plane: ControlPlane, store: Store) -> None:
+    """The provider's create, update and delete fail once, with the message and in the timeline, and a
+    preview does not."""
+    plan, proxy = control_plane.plan, ApiServerProxy(control_plane, store, "tried")
+    kind = "kubernetes:core/v1:ServiceAccount"
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sa"}}
+    with requests.Session() as session:
+        session.trust_env, session.verify = False, str(plan.certificates.authority)
+        session.headers["User-Agent"] = f"{PROVIDER}4"
+        session.headers["Authorization"] = f"Bearer {plan.identities.admin.token}"
+        session.headers["Content-Type"] = "application/apply-patch+yaml"
+
+        def send(method: str, **query: str) -> requests.Response:
+            path = f"https://{proxy.host}/api/v1/namespaces/default/serviceaccounts/sa"
+            body = account if method == "PATCH" else None
+            return session.request(method, path, {"fieldManager": "tried", **query}, json=body, timeout=60)
+
+        for operation, method in (("create", "PATCH"), ("update", "PATCH"), ("delete", "DELETE")):
+            message = f"no {operation} now"
+            store.inject(InjectedFault(API_ERROR, f"{operation} {kind}", 1, {"message": message}))
+            store.inject(InjectedFault(SLOW, f"{operation} {kind} sa", 1, {"seconds": 0.5}))
+            assert method == "DELETE" or send(method, dryRun="All").ok
+            refused = send(method)
+            assert (refused.status_code, refused.json()["message"]) == (500, message)
+            assert (refused.elapsed.total_seconds() >= 0.5, store.faults(SLOW)) == (True, {})
+            assert send(method).ok
+    proxy.stop()
+    assert [event.kind for event in store.events()] == ["api-error"] * 3

@@ -16,21 +16,9 @@ from ebbtide_rehearsal.cloud.control_planes import ControlPlanes
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools, kubeconfig
-from ebbtide_rehearsal.control_plane.processes import ControlPlaneError
 from rehearsal.tests.control_plane.cluster import namespace
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
-
-
-class _Without:
-    """Tools of which one does something else."""
-
-    def __init__(self, tools: ControlPlaneTools, name: str, instead: Path) -> None:
-        self._tools, self._name, self._instead = tools, name, instead
-
-    def path(self, name: str) -> Path:
-        """Return the path of a tool."""
-        return self._instead if name == self._name else self._tools.path(name)
 
 
 @pytest.fixture(scope="module")
@@ -106,17 +94,6 @@ def test_a_kubeconfig_without_an_authority(
     distrusting = {"PATH": os.defpath, "HOME": str(tmp_path)}
     refused = subprocess.run(command, env=distrusting, capture_output=True, text=True, check=False)
     assert "certificate" in refused.stderr
-
-
-def test_a_program_that_does_not_start(tools: ControlPlaneTools, tmp_path: Path) -> None:
-    """The message names the program, and has its output."""
-    bad = tmp_path / "etcd"
-    bad.write_text("#!/bin/sh\necho the disk is made of cheese\nexit 3\n")
-    bad.chmod(0o755)
-    with pytest.raises(ControlPlaneError, match=r"(?s)etcd ended with status 3.*made of cheese"):
-        ControlPlane.start(
-            tmp_path / "it", _Without(tools, "etcd", bad), ControlPlaneSettings(name="bad", cloud="gke")
-        )
 
 
 def test_a_cluster_made_again_is_empty(tools: ControlPlaneTools, tmp_path: Path) -> None:

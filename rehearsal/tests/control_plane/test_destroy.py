@@ -6,8 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import jsonschema
 import pytest
@@ -26,36 +25,22 @@ from ebbtide_rehearsal.tools.find import ensure
 from ebbtide_rehearsal.tools.progress import narration
 from ebbtide_rehearsal.tools.table import needed
 from rehearsal.tests.control_plane.cluster import wait
+from rehearsal.tests.control_plane.live import on_existing
 from tests.repository import ROOT
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
 
-DECLARED: Mapping[str, Any] = {
-    "name": "added",
-    "owner": "rehearsal",
-    "cloud": {
-        "kind": "gke",
-        "project": "rehearsal",
-        "location": "us-central1-a",
-        "existing": {"name": "shared"},
-    },
-    "pools": [
-        {"name": "system", "role": "system", "machine": "e2-standard-4", "nodes": {"min": 1, "max": 2}},
-        {"name": "cpu-spot", "machine": "n2-standard-4", "capacity": "spot", "nodes": {"max": 1}},
-    ],
-    "queues": [{"name": "cpu", "pools": ["cpu-spot"]}],
-    "teams": [{"name": "research", "queues": [{"queue": "cpu"}]}],
-}
 JOBS = "/apis/batch/v1/namespaces/research/jobs"
 
 
 @pytest.fixture
 def added() -> Iterator[Stage]:
     """A stack that adds pools, a queue and a team to a cluster, with a Job that runs and one that waits."""
-    files = read_stack(ROOT, "dev").declaring(DECLARED)
+    declared = on_existing()
+    files = read_stack(ROOT, "dev").declaring(declared)
     with narration(Console(stderr=True)) as say:
         tools = ensure(needed(()), on_step=say)
-    with stage(files, CloudSettings(speed=60, declaration=DECLARED), tools) as made:
+    with stage(files, CloudSettings(speed=60, declaration=declared), tools) as made:
         assert made.engine.up().errors == ()
         profile = Profile.load(made.engine.outputs()["placementProfile"])
         api = made.api()
@@ -106,10 +91,10 @@ def _shows_its_status(on: Stage) -> None:
     assert (status, errors) == (0, "")
     lines = out.splitlines()
     assert max(map(len, lines)) <= 80
-    assert any(line.split()[:3] == ["cpu-spot", "spot", "1"] for line in lines), out
-    assert any(line.split()[:5] == ["Job", "first", "research", "1", "cpu-spot"] for line in lines), out
+    assert any(line.split()[:3] == ["cpu", "spot", "1"] for line in lines), out
+    assert any(line.split()[:5] == ["Job", "first", "research", "1", "cpu"] for line in lines), out
     assert any(line.startswith("Job second in research waits in cpu for ") for line in lines), out
-    assert "of free quota in flavor cpu-spot, held by first (3 CPU)" in " ".join(out.split())
+    assert "of free quota in flavor cpu, held by first (3 CPU)" in " ".join(out.split())
     status, out, errors = _ended(_ebbtide(on, "status", "--format", "json"))
     document = json.loads(out)
     jsonschema.validate(document, json_schema(Status))
@@ -129,7 +114,7 @@ def test_work_is_named_and_the_cluster_stays(added: Stage) -> None:
     status, out, errors = _ended(_destroy(added))
     assert (status, errors) == (1, "")
     assert "Unfinished work: 2 pieces, 1 pod." in out
-    assert "Job first in research: 1 pod on cpu-spot, for " in out
+    assert "Job first in research: 1 pod on cpu, for " in out
     assert "Job second in research: pending in queue cpu, for " in out
     assert f"Continue with: {command_line('destroy', added.engine.name, '--yes', '--cwd')}" in out
     assert {item["metadata"]["name"] for item in added.api().items(JOBS)} == {"first", "second"}

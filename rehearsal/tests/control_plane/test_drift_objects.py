@@ -14,29 +14,15 @@ from ebbtide.clients.kubernetes import Api
 from ebbtide_rehearsal import stay
 from ebbtide_rehearsal.cloud.ids import GKE_CLUSTER, NODE_POOL
 from ebbtide_rehearsal.cloud.pools import all_machines
-from ebbtide_rehearsal.cloud.provider import BEHIND
 from ebbtide_rehearsal.cloud.store import RECLAIM, InjectedFault, Store
 from rehearsal.tests.control_plane.cluster import run_for, wait
-from rehearsal.tests.control_plane.live import live
-from tests.declarations import Declaration
+from rehearsal.tests.control_plane.live import api_of, declared, live
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
 
 _KUEUE: Final = "/apis/kueue.x-k8s.io/v1beta2"
 _RBAC: Final = "rbac.authorization.k8s.io"
 _TEAM: Final = "/api/v1/namespaces/research"
-_DECLARED: Declaration = {
-    "name": "edited",
-    "owner": "rehearsal",
-    "lifetime": {"hours": 8},
-    "cloud": {"kind": "gke", "project": "rehearsal", "location": "us-central1-a"},
-    "pools": [
-        {"name": "system", "role": "system", "machine": "e2-standard-4", "nodes": {"min": 1, "max": 2}},
-        {"name": "cpu", "machine": "n2-standard-4", "capacity": "spot", "nodes": {"max": 2}},
-    ],
-    "queues": [{"name": "cpu", "pools": ["cpu"]}],
-    "teams": [{"name": "research", "queues": [{"queue": "cpu"}]}],
-}
 
 
 def _edit(api: Api) -> None:
@@ -124,13 +110,12 @@ def test_edits_of_objects_are_a_persons(
     """A month of work on the autoscaler's nodes is no drift; each edit by hand is found, and what is in no
     state."""
     monkeypatch.setattr(stay, "SPEED", _SPEED)
-    with live(tmp_path, _DECLARED, request) as site:
+    with live(tmp_path, declared(), request) as site:
         status, out = site.up()
         assert status == 0, out
         status, out = site.run("drift", confirmed=False)
         assert status == 0, out
-        (cluster,) = [item for item in site.store.resources() if item.cloud == BEHIND]
-        api = Api.of_kubeconfig(json.loads(Path(cluster.state["kubeconfig"]).read_text()))
+        api = api_of(site)
         _a_month(site.store, api)
         file = tmp_path / "drift.json"
         status, out = site.run("drift", "--format", "json", "--out", str(file), confirmed=False)
@@ -145,7 +130,7 @@ def test_edits_of_objects_are_a_persons(
         assert status == 1, out
         document = json.loads(file.read_text())
         fields = {
-            (item["name"].removeprefix("edited-addons-"), field["path"])
+            (item["name"].removeprefix("rehearsed-addons-"), field["path"])
             for item in document["resources"]
             for field in item["fields"]
             if field["maker"] == "person"
@@ -158,13 +143,13 @@ def test_edits_of_objects_are_a_persons(
             ),
             ("team-research-configmap-ebbtide-profile", "data.hand"),
             (
-                "queues-cohort-edited",
+                "queues-cohort-rehearsed",
                 "spec.resourceGroups[0].flavors[0].resources[0].nominalQuota",
             ),
             ("queues-clusterqueue-research.cpu", "spec.stopPolicy"),
         }
         deleted = [item["name"] for item in document["resources"] if item["deleted"]]
-        assert deleted == ["edited-addons-queues-localqueue-research/cpu"]
+        assert deleted == ["rehearsed-addons-queues-localqueue-research/cpu"]
         unowned = [(item["kind"], item["name"]) for item in document["unowned"]]
         assert unowned == [("LocalQueue", "default/extra"), ("RoleBinding", "research/extra")]
 
@@ -177,16 +162,15 @@ _UNDO: Final = re.compile(r"spec\.replicas: (kubectl patch .*)$", re.MULTILINE)
 def test_a_scaled_deployment_of_a_chart(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Drift and a failed update name the command that repairs it; what failed is not called done, and after
     the command everything else that was edited is set back."""
-    with live(tmp_path, _DECLARED, request) as site:
+    with live(tmp_path, declared(), request) as site:
         status, out = site.up()
         assert status == 0, out
-        (cluster,) = [item for item in site.store.resources() if item.cloud == BEHIND]
-        api = Api.of_kubeconfig(json.loads(Path(cluster.state["kubeconfig"]).read_text()))
+        api = api_of(site)
         (deployment,) = [item["metadata"]["name"] for item in api.items(_DEPLOYMENTS)]
         path = f"{_DEPLOYMENTS}/{deployment}"
-        cohort = f"{_KUEUE}/cohorts/edited"
-        declared = api.get(cohort)["spec"]["resourceGroups"]
-        groups = copy.deepcopy(declared)
+        cohort = f"{_KUEUE}/cohorts/rehearsed"
+        before = api.get(cohort)["spec"]["resourceGroups"]
+        groups = copy.deepcopy(before)
         groups[0]["flavors"][0]["resources"][0]["nominalQuota"] = "77"
         api.patch(cohort, {"spec": {"resourceGroups": groups}}, fieldManager="kubectl-edit")
         for policy in api.items(_POLICIES):
@@ -198,7 +182,10 @@ def test_a_scaled_deployment_of_a_chart(tmp_path: Path, request: pytest.FixtureR
         text = " ".join(out.split())
         assert f"{deployment} kubernetes.Deployment: an update fails" in text
         assert f"{deployment} spec.replicas: kubectl patch deployment {deployment} " in text
-        assert "edited-addons-queues-cohort-edited kubernetes.Cohort: an update sets it back in place" in text
+        assert (
+            "rehearsed-addons-queues-cohort-rehearsed kubernetes.Cohort: an update sets it back in place"
+            in text
+        )
         site.terminal.run("pulumi refresh --stack dev --yes")
         for again in (False, True):
             status, out = site.up()
@@ -216,6 +203,6 @@ def test_a_scaled_deployment_of_a_chart(tmp_path: Path, request: pytest.FixtureR
         assert status == 0, out
         assert api.get(path)["spec"]["replicas"] == 1
         assert api.items(_POLICIES)
-        assert api.get(cohort)["spec"]["resourceGroups"] == declared
+        assert api.get(cohort)["spec"]["resourceGroups"] == before
         status, out = site.run("drift", confirmed=False)
         assert status == 0, out

@@ -1,30 +1,14 @@
 """GPU pools on a cluster whose owner has installed a device plugin: a real API server, and the fake AKS."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from ebbtide.clients.kubernetes import Api
-from ebbtide_rehearsal.cloud.provider import BEHIND
 from rehearsal.tests.control_plane.cluster import device_plugin
-from rehearsal.tests.control_plane.live import live
-from tests.declarations import Declaration
+from rehearsal.tests.control_plane.live import api_of, live, on_existing
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
 
-_DECLARED: Declaration = {
-    "name": "added",
-    "owner": "rehearsal",
-    "cloud": {
-        "kind": "aks",
-        "subscription": "00000000-0000-0000-0000-000000000001",
-        "resourceGroup": "ml",
-        "location": "eastus",
-        "existing": {"name": "shared"},
-    },
-    "pools": [{"name": "gpu", "machine": "Standard_NC24ads_A100_v4", "nodes": {"max": 1}}],
-}
 _DAEMON_SETS = "/apis/apps/v1/namespaces/kube-system/daemonsets"
 
 
@@ -33,9 +17,10 @@ def test_a_second_device_plugin_is_refused_before_anything_is_created(
 ) -> None:
     """Removed, kept off the pool by its taint, or left alone there, it holds up no update."""
     everywhere = device_plugin("theirs", "kube-system", tolerations=[{"operator": "Exists"}])
-    with live(tmp_path, _DECLARED, request) as site:
-        (cluster,) = (item for item in site.store.resources() if item.cloud == BEHIND)
-        api = Api.of_kubeconfig(json.loads(Path(cluster.state["kubeconfig"]).read_text()))
+    pools = [{"name": "gpu", "machine": "Standard_NC24ads_A100_v4", "nodes": {"max": 1}}]
+    made = on_existing("aks", pools=pools, queues=[], teams=[])
+    with live(tmp_path, made, request) as site:
+        api = api_of(site)
         pools = site.pools()
         api.create(_DAEMON_SETS, everywhere)
         status, out = site.up()
@@ -60,7 +45,7 @@ def test_a_second_device_plugin_is_refused_before_anything_is_created(
         status, out = site.run("doctor", confirmed=False)
         assert "PROBLEM drivers: DaemonSet theirs in kube-system would" in " ".join(out.split()), out
 
-        site.declare({**_DECLARED, "addons": {"drivers": "none"}})
+        site.declare({**made, "addons": {"drivers": "none"}})
         status, out = site.up()
         assert (status, "theirs" in out) == (0, False), out
         assert api.find(f"{_DAEMON_SETS}/ebbtide-nvidia-device-plugin") is None

@@ -16,33 +16,18 @@ from ebbtide.placement.kueue_settings import CONFIG_KEY, Installation
 from ebbtide.values.kueue_api import API_PATH
 from ebbtide_rehearsal.cloud.existing import NAMESPACE, RELEASE
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
-from ebbtide_rehearsal.cloud.provider import BEHIND
 from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
 from rehearsal.tests.control_plane.cluster import wait
 from rehearsal.tests.control_plane.commands import Object, run
-from rehearsal.tests.control_plane.live import live
+from rehearsal.tests.control_plane.live import api_of, kubeconfig_of, live, on_existing
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.sites import Checkout
-from tests.declarations import Declaration
 from tests.unit.adopting.gke_shapes import cluster, pool
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
 
-DECLARED: Declaration = {
-    "name": "added",
-    "owner": "rehearsal",
-    "cloud": {
-        "kind": "gke",
-        "project": "rehearsal",
-        "location": "us-central1-a",
-        "existing": {"name": "shared"},
-    },
-    "pools": [{"name": "cpu-spot", "machine": "n2-standard-4", "capacity": "spot", "nodes": {"max": 1}}],
-    "queues": [{"name": "cpu", "pools": ["cpu-spot"]}],
-    "cohort": {"name": "ml"},
-    "teams": [{"name": "research"}],
-    "addons": {"kueue": {"existing": True}},
-}
+DECLARED = on_existing(cohort={"name": "ml"}, addons={"kueue": {"existing": True}})
+del DECLARED["pools"][0]  # the system pool is of others
 NAMES = Installation(NAMESPACE, f"{RELEASE}-kueue")
 CONFIG = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{NAMES.config_map}"
 QUEUES = f"{API_PATH}/clusterqueues"
@@ -71,19 +56,23 @@ class Shared:
 def shared(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Shared]:
     """An existing cluster with Kueue, and a stack of a pool, a queue and a team for it."""
     with live(tmp_path, DECLARED, request) as site:
-        (cluster,) = (item for item in site.store.resources() if item.cloud == BEHIND)
-        kubeconfig = Path(cluster.state["kubeconfig"])
-        request.node.user_properties.append(("kubeconfig", str(kubeconfig)))
-        yield Shared(site, Api.of_kubeconfig(json.loads(kubeconfig.read_text())))
+        yield Shared(site, api_of(site))
 
 
 def _apply(shared: Shared, objects: list[Object]) -> None:
     terminal = shared.site.terminal
-    (cluster,) = (item for item in shared.site.store.resources() if item.cloud == BEHIND)
-    kubeconfig = cluster.state["kubeconfig"]
     (kubectl,) = (path for path in terminal.root.parent.rglob("bin/kubectl") if path.exists())
     manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-    run(kubectl, "--kubeconfig", kubeconfig, "apply", "--server-side", "-f", "-", stdin=manifest)
+    run(
+        kubectl,
+        "--kubeconfig",
+        kubeconfig_of(shared.site),
+        "apply",
+        "--server-side",
+        "-f",
+        "-",
+        stdin=manifest,
+    )
 
 
 def _kueue(kind: str, name: str, spec: Any, **metadata: str) -> Object:

@@ -41,12 +41,3 @@ def test_a_workload_without_a_log(control_plane: ControlPlane, ebbtide: Ebbtide)
     assert errors.startswith(
         f"There is no Job, TrainJob, pipeline run or experiment grid in namespace {place}."
     )
-
-
-def test_calls_that_contradict_themselves(ebbtide: Ebbtide) -> None:
-    """Each is one error, and nothing is printed."""
-    assert ebbtide.refused("logs", "train", "--job", "train") == (
-        "train and --job are both given: write one of them."
-    )
-    assert ebbtide.refused("logs", "--follow") == "--follow needs the name of a workload."
-    assert ebbtide.refused("logs", "--index", "1") == "--index needs the name of a workload."

@@ -6,16 +6,14 @@ from typing import Any, Final
 
 import pytest
 
-from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.placement import PoolProfile, Profile
 from ebbtide.values import quantities
 from ebbtide.work.jobs import job
-from ebbtide_rehearsal.cloud.provider import CLUSTER
 from ebbtide_rehearsal.control_plane.stages import RUNS
 from ebbtide_rehearsal.scenarios.observer import POOL_LABELS
 from rehearsal.tests.control_plane.cluster import Object, wait
-from rehearsal.tests.control_plane.live import live
+from rehearsal.tests.control_plane.live import api_of, declared, live
 from rehearsal.tests.engine.sites import Checkout, until
 from tests.declarations import Declaration, changed, pool
 
@@ -24,61 +22,19 @@ pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
 _JOBS: Final = "/apis/batch/v1/namespaces/research/jobs"
 _PODS: Final = "/api/v1/namespaces/research/pods"
 _COHORTS: Final = "/apis/kueue.x-k8s.io/v1beta2/cohorts"
-_REST: Declaration = {
-    "name": "moved",
-    "owner": "rehearsal",
-    "lifetime": {"hours": 8},
-    "queues": [{"name": "cpu", "pools": ["cpu"]}],
-    "teams": [{"name": "research", "queues": [{"queue": "cpu"}]}],
+_CHANGES: Final[dict[str, dict[str, Any]]] = {
+    # In place, GKE changes the machine and refuses the capacity.
+    "gke": {"machine": "n2-standard-8", "capacity": "on-demand"},
+    "aks": {"machine": "Standard_D8as_v5"},
 }
-_CASES: Final[dict[str, tuple[Declaration, dict[str, Any]]]] = {
-    "gke": (
-        {
-            **_REST,
-            "cloud": {"kind": "gke", "project": "rehearsal", "location": "us-central1-a"},
-            "pools": [
-                {
-                    "name": "system",
-                    "role": "system",
-                    "machine": "e2-standard-4",
-                    "nodes": {"min": 1, "max": 2},
-                },
-                {"name": "cpu", "machine": "n2-standard-4", "capacity": "spot", "nodes": {"max": 2}},
-            ],
-        },
-        # In place, GKE changes the machine and refuses the capacity.
-        {"machine": "n2-standard-8", "capacity": "on-demand"},
-    ),
-    "aks": (
-        {
-            **_REST,
-            "cloud": {
-                "kind": "aks",
-                "subscription": "00000000-0000-0000-0000-000000000000",
-                "location": "eastus",
-            },
-            "pools": [
-                {
-                    "name": "system",
-                    "role": "system",
-                    "machine": "Standard_D4as_v5",
-                    "nodes": {"min": 2, "max": 3},
-                },
-                {"name": "cpu", "machine": "Standard_D4as_v5", "capacity": "spot", "nodes": {"max": 2}},
-            ],
-        },
-        {"machine": "Standard_D8as_v5"},
-    ),
-}
-"""A declaration, and the change of its pool."""
+"""The change of the pool."""
 
 
 class _Cluster:
     """The stack's cluster, as its administrator."""
 
     def __init__(self, site: Checkout) -> None:
-        (cluster,) = [item for item in site.store.resources() if item.type == CLUSTER]
-        self.api = Api.of_kubeconfig(json.loads(Path(cluster.state["kubeconfig"]).read_text()))
+        self.api = api_of(site)
 
     def submit(self, profile: Profile, name: str, cpu: str, script: str, queue: str = "cpu") -> None:
         """Create a Job in the queue whose pod runs a script on this machine."""
@@ -140,15 +96,14 @@ def _cpus(profile: Profile) -> float:
     return own.max_nodes * own.cpu_m / 1000
 
 
-@pytest.mark.parametrize("cloud", _CASES)
+@pytest.mark.parametrize("cloud", _CHANGES)
 def test_a_job_ends_on_the_pool_that_is_replaced(
     cloud: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """A running Job finishes on the old pool, a new Job runs on the new pool's machine, and a Job that
     exceeds the drain time runs again there; then the old pool is deleted, and the quota is the new pool's."""
-    declared, change = _CASES[cloud]
     ran, end, late_end = (tmp_path / name for name in ("ran", "end", "late-end"))
-    with live(tmp_path, declared, request) as site:
+    with live(tmp_path, declared(cloud), request) as site:
         status, out = site.up()
         assert status == 0, out
         cluster, profile = _Cluster(site), _profile(site)
@@ -163,7 +118,7 @@ def test_a_job_ends_on_the_pool_that_is_replaced(
         assert cluster.pool_of(late) == old
 
         written = site.declared()
-        pool(written, "cpu").update(change, drainTimeout="5m")
+        pool(written, "cpu").update(_CHANGES[cloud], drainTimeout="5m")
         site.declare(written)
         with site.start() as process:
             out = until(process, "research/first")
@@ -202,15 +157,12 @@ def test_a_job_ends_on_the_pool_that_is_replaced(
 def test_a_removed_queue_is_drained(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """The engine would wait in vain for a ClusterQueue in use; the queue's local name moves to another
     ClusterQueue, where its Job runs again."""
-    declared, _ = _CASES["gke"]
     uses: list[Declaration] = [{"queue": "cpu"}, {"queue": "other", "as": "spare"}]
-    declared = changed(
-        declared,
-        queues=[{"name": "cpu", "pools": ["cpu"]}, {"name": "other", "pools": ["cpu"]}],
-        teams=[{"name": "research", "queues": uses}],
-    )
+    queues = [{"name": "cpu", "pools": ["cpu"]}, {"name": "other", "pools": ["cpu"]}]
     ran, end = tmp_path / "ran", tmp_path / "end"
-    with live(tmp_path, declared, request) as site:
+    with live(
+        tmp_path, declared(queues=queues, teams=[{"name": "research", "queues": uses}]), request
+    ) as site:
         status, out = site.up()
         assert status == 0, out
         cluster = _Cluster(site)

@@ -2,25 +2,19 @@
 and control plane are real.
 """
 
-import copy
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from pathlib import Path
-from typing import Final
 
 import pytest
 
 from ebbtide_rehearsal.cloud.provider import Endpoint
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
-from rehearsal.tests.control_plane.cluster import node
-from rehearsal.tests.control_plane.fault_proxy import ONCE, Fault, FaultProxy, kill_group, with_faults
+from rehearsal.tests.control_plane.fault_proxy import ONCE, Fault, FaultProxy, kill_group
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.sites import Checkout, checkout_on
-from tests.declarations import pool
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long, pytest.mark.timeout(7200)]
-
-_PODS: Final = "/api/v1/namespaces/default/pods"
 
 
 @pytest.fixture
@@ -43,49 +37,6 @@ def site(
         status, out = site.up()
         assert status == 0, out
         yield site
-
-
-def _changing(site: Checkout, control_plane: ControlPlane) -> Callable[[], object]:
-    """Return a function that declares the other capacity of the pool, with a pod on its only node."""
-    api = control_plane.api
-
-    def change() -> None:
-        (name,) = site.pools() - {"system"}
-        for item in api.items("/api/v1/nodes"):
-            api.delete(f"/api/v1/nodes/{item['metadata']['name']}")
-        node(api, "worker", labels={"cloud.google.com/gke-nodepool": name})
-        container = {"name": "main", "image": "busybox"}
-        spec = {"nodeName": "worker", "restartPolicy": "Always", "containers": [container]}
-        for item in api.items(_PODS):
-            api.delete(f"{_PODS}/{item['metadata']['name']}", gracePeriodSeconds=0)
-        api.create(_PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": spec})
-        declared = copy.deepcopy(site.declared())
-        own = pool(declared, "cpu")
-        own["capacity"] = "on-demand" if own["capacity"] == "spot" else "spot"
-        site.declare(declared)
-
-    return change
-
-
-@pytest.mark.parametrize("shift", range(len(ONCE)))
-def test_a_replacement_with_a_fault(
-    site: Checkout, control_plane: ControlPlane, proxy: FaultProxy, shift: int
-) -> None:
-    """Each request of `ebbtide up` meets a fault while it replaces a pool: the new pool is there, and the old
-    one is not."""
-    change, before = _changing(site, control_plane), set[str]()
-
-    def begin() -> None:
-        before.clear()
-        before.update(site.pools())
-        change()
-
-    def is_done() -> bool:
-        return len(site.pools()) == 2 and site.pools() != before and not control_plane.api.items(_PODS)
-
-    count = with_faults(site.start, proxy, begin, is_done, shift)
-    assert count > len(ONCE)
-    assert "Stack dev: no change." in site.up()[1]
 
 
 def test_a_change_of_the_engine_with_a_fault(

@@ -11,7 +11,7 @@ from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import Profile
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.values import clock
-from ebbtide.work.evidence import Actor, Cause, read_evidence
+from ebbtide.work.evidence import Cause, read_evidence
 from ebbtide.work.progress import cause_of
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
@@ -94,68 +94,6 @@ def test_quota(kueue_api: Api, cluster_profile: Profile) -> None:
     assert again.message.startswith(
         "it was preempted by vision/small (Fair Sharing within the cohort), and queue"
     )
-
-
-def test_queues(kueue_api: Api, cluster_profile: Profile) -> None:
-    """A missing queue, a held one, a sleeping one and a misconfigured one, for administrators and members."""
-    api = kueue_api
-    submit(api, "nowhere", "gpu")
-    cause = why(api, "nowhere", cluster_profile, "NoSuchQueue")
-    assert cause.remedy == "its owner can submit it to queue big, cpus or gpus"
-    local, queue = f"{KUEUE}/namespaces/vision/localqueues/cpus", f"{KUEUE}/clusterqueues/vision.cpus"
-    api.patch(local, {"spec": {"stopPolicy": "Hold"}})
-    submit(api, "held", "cpus")
-    assert "LocalQueue cpus" in why(api, "held", cluster_profile, "Held").remedy
-    api.patch(local, {"spec": {"stopPolicy": "None"}})
-    admitted(api, "held")
-    asleep = {"metadata": {"annotations": {"ebbtide.dev/asleep": "None"}}, "spec": {"stopPolicy": "Hold"}}
-    api.patch(queue, asleep)
-    try:
-        submit(api, "sleeping", "cpus")
-        assert why(api, "sleeping", cluster_profile, "Asleep").actor is Actor.ADMINISTRATOR
-        member = why(api.as_user(MEMBER), "sleeping", cluster_profile, "QueueInactive")
-        assert "ClusterQueue vision.cpus is held or misconfigured" in member.message
-        api.patch(queue, {"metadata": {"annotations": {"ebbtide.dev/asleep": None}}})
-        assert "ClusterQueue vision.cpus" in why(api, "sleeping", cluster_profile, "Held").remedy
-        checks = {"admissionChecks": [{"name": "missing"}]}
-        api.patch(queue, {"spec": {"stopPolicy": "None", "admissionChecksStrategy": checks}})
-        cause = why(api, "sleeping", cluster_profile, "Misconfigured")
-        assert "references missing AdmissionCheck(s): missing" in cause.message
-    finally:
-        api.patch(queue, {"spec": {"stopPolicy": "None", "admissionChecksStrategy": None}})
-
-
-def test_capacity(kueue_api: Api, cluster_profile: Profile) -> None:
-    """A ProvisioningRequest that waits, and one that failed, with the time of the next one."""
-    api = kueue_api
-    submit(api, "queued", "big", requests={GPU: "1"})
-    (request,) = wait(lambda: api.items(REQUESTS), bool)
-    path = f"{REQUESTS}/{request['metadata']['name']}/status"
-    now = request["metadata"]["creationTimestamp"]
-
-    def set_condition(kind: str, status: str, message: str) -> None:
-        state = {
-            "type": kind,
-            "status": status,
-            "reason": kind,
-            "message": message,
-            "lastTransitionTime": now,
-        }
-        api.patch(path, {"status": {"conditions": [state]}})
-
-    set_condition("Provisioned", "False", "Waiting for resources in us-central1-a")
-    cause = why(api, "queued", cluster_profile, "WaitingForCapacity")
-    assert cause.actor is Actor.CLOUD
-    assert cause.message.endswith("its nodes from the cloud: Waiting for resources in us-central1-a")
-    failed_at = clock.now()
-    set_condition("Failed", "True", "Out of stock")
-    # The request says that it failed before Kueue has decided when to repeat it.
-    failed = wait(
-        lambda: why(api, "queued", cluster_profile, "StockOut"), lambda cause: cause.until is not None
-    )
-    assert failed.message == "the cloud did not provision its nodes: Out of stock"
-    assert failed.until is not None
-    assert failed.until > failed_at
 
 
 def test_the_command(kueue: ControlPlane, kueue_api: Api, cluster_profile: Profile) -> None:

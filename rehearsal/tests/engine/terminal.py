@@ -23,7 +23,13 @@ class Terminal:
 
     def run(self, command: str) -> str:
         """Standard output of a command that succeeds; nothing can be answered, and nothing has to be."""
-        done = subprocess.run(
+        done = self.ended(command)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def ended(self, command: str) -> "subprocess.CompletedProcess[str]":
+        """Run a command to its end."""
+        return subprocess.run(
             ["bash", "-c", command],  # noqa: S607 - the one that is first on PATH
             cwd=self.root,
             env=self.environment,
@@ -32,8 +38,6 @@ class Terminal:
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
 
 
 def terminal_in(directory: Path, root: Path, providers: str, test: pytest.Item) -> Terminal:

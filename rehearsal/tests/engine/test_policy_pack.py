@@ -5,7 +5,7 @@ there. The newest host that can be built from a tagged Go module, 3.79 of 2023, 
 its place: then the engine starts the pack as an executable, which does what a newer host does.
 """
 
-import subprocess
+import shlex
 from collections.abc import Generator
 from pathlib import Path
 
@@ -59,15 +59,7 @@ def _preview(terminal: Terminal, policy: object, *options: str) -> tuple[int, st
     """Status and output of a preview of the dev stack with a policy."""
     config = {"ebbtide:cluster": declaration(ROOT / "Pulumi.dev.yaml"), "ebbtide:policy": policy}
     (terminal.root / "Pulumi.dev.yaml").write_text(yaml.safe_dump({"config": config}), encoding="utf-8")
-    done = subprocess.run(
-        ["pulumi", "preview", "--stack", "dev", *options],  # noqa: S607 - the one of the terminal
-        cwd=terminal.root,
-        env=terminal.environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = terminal.ended(shlex.join(["pulumi", "preview", "--stack", "dev", *options]))
     return done.returncode, done.stdout + done.stderr
 
 

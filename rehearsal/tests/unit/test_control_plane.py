@@ -154,7 +154,9 @@ def test_a_lost_race_for_a_port_is_told_apart(processes: Processes, tmp_path: Pa
     command = ["/bin/sh", "-c", "echo listen tcp 127.0.0.1:1: bind: address already in use; exit 1"]
     process = processes.start("it", command, log=tmp_path / "log", directory=tmp_path)
     process.child.wait()
-    assert isinstance(process.ended(), AddressTakenError)
+    assert isinstance(ended := process.ended(), AddressTakenError)
+    assert "it ended with status 1" in str(ended)
+    assert "address already in use" in str(ended)
 
 
 def test_what_cannot_be_run_is_said(processes: Processes, tmp_path: Path) -> None:

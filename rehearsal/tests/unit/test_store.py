@@ -15,7 +15,6 @@ from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret, fill_struct
 from ebbtide.analysis.recording.values import properties as plain
-from ebbtide.declaration.providers.schema import properties
 from ebbtide_rehearsal.cloud.properties import SchemaViolation, schema_violations
 from ebbtide_rehearsal.cloud.protocol import as_secret_as, serve
 from ebbtide_rehearsal.cloud.provider import (
@@ -70,28 +69,6 @@ NETWORK = "azure-native:network:VirtualNetwork"
 
 
 @pytest.mark.parametrize(
-    ("token", "required"),
-    [
-        (NODE_POOL, {"cluster"}),
-        ("gcp:compute/routerNat:RouterNat", {"router", "sourceSubnetworkIpRangesToNat"}),
-        ("azure-native:containerservice:ManagedCluster", {"resourceGroupName"}),
-        (NETWORK, {"resourceGroupName"}),
-        ("pulumi:providers:gcp", set[str]()),
-    ],
-)
-def test_required_properties_of_a_type(token: str, required: set[str]) -> None:
-    """Both packages' types are found by token, and objects of the same name are not taken for them."""
-    assert {item.name for item in properties(token).values() if item.required} == required
-
-
-@pytest.mark.parametrize("token", ["gcp:container/nodePool:Pool", "nobody:container:Thing"])
-def test_a_type_that_no_package_has(token: str) -> None:
-    """An unknown type is an error, not an empty schema."""
-    with pytest.raises(LookupError, match="has no type"):
-        properties(token)
-
-
-@pytest.mark.parametrize(
     ("inputs", "violation"),
     [
         ({"clutser": "c"}, SchemaViolation("clutser", "unknown")),
@@ -125,11 +102,6 @@ def test_what_does_not_fit(inputs: dict[str, Plain], violation: SchemaViolation)
 def test_what_fits(inputs: dict[str, Plain]) -> None:
     """Unknown and secret values are accepted, and text of a number or a boolean."""
     assert schema_violations(NODE_POOL, inputs) == []
-
-
-def test_what_is_missing_altogether() -> None:
-    """A required property of the type itself."""
-    assert schema_violations(NODE_POOL, {}) == [SchemaViolation("cluster", "missing", "string")]
 
 
 def test_either_of_two_types_fits() -> None:

@@ -265,14 +265,6 @@ def _texts(group: str) -> tuple[str, str]:
     return go_mod.read_text(encoding="utf-8"), go_sum.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("item", all_items().values(), ids=list(all_items()))
-def test_every_row_says_why_and_from_when(item: Tool | Data) -> None:
-    """A sentence, and a version with a date and a source."""
-    names = [item.pin] if isinstance(item, Tool) else [part.pin for part in item.parts]
-    assert item.why.endswith(".")
-    assert all(PINS[name].as_of and PINS[name].source for name in names)
-
-
 @pytest.mark.parametrize(("group", "module", "version"), _MODULES)
 def test_modules_are_pinned_where_the_table_says(group: str, module: str, version: str) -> None:
     """In go.mod at the table's version, and in go.sum with the hashes of its files and of its go.mod."""

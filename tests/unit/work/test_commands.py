@@ -156,6 +156,12 @@ def test_logs(profile: Path) -> None:
     assert done.stdout == f"{link}\n\n{log_query(DEV, namespace='vision', job='train')}\n"
     alone = ebbtide("logs", "--namespace", "vision", "--pod", "a", EBBTIDE_PROFILE=DEV_AKS.json())
     assert alone.stdout == log_query(DEV_AKS, namespace="vision", pod="a") + "\n"
+    for words, error in (
+        (("train", "--job", "train"), "train and --job are both given: write one of them."),
+        (("--follow",), "--follow needs the name of a workload."),
+        (("--index", "1"), "--index needs the name of a workload."),
+    ):
+        assert _refused("logs", *words, EBBTIDE_PROFILE=str(profile)) == f"{error}\n"
 
 
 def test_invalid_arguments(profile: Path) -> None:
