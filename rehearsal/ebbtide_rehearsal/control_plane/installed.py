@@ -150,7 +150,7 @@ _SPEC: Final = {
 def _definition(group: str, kind: str, plural: str, scope: str, spec: Schema) -> Schema:
     """Return a CRD with one version."""
     root = {"type": "object", "required": ["spec"], "properties": {"spec": spec, "status": _ANYTHING}}
-    version = {"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}}
+    version: Schema = {"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

@@ -16,10 +16,8 @@ from typing import Any, Final
 
 from ebbtide.clients.kubernetes.objects import part, text
 from ebbtide_rehearsal.pipelines.compiled import UnsupportedPipelineError
-from ebbtide_rehearsal.pipelines.launcher import Outputs, Run
+from ebbtide_rehearsal.pipelines.launcher import Object, Outputs, Run
 from ebbtide_rehearsal.pipelines.pod_spec import pod_spec_patch
-
-Object = Mapping[str, Any]
 
 _OPTIONS: Final = (
     "type",
