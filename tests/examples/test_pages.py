@@ -13,6 +13,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -59,24 +61,42 @@ def _runs(directory: Path) -> list[object]:
     return json.loads((directory / "runs").read_text())
 
 
-@pytest.mark.parametrize("story", STORIES)
-def test_a_page_runs_as_printed(story: str, tmp_path: Path) -> None:
-    """Every command ends, in an environment without the project's commands on PATH; a pipeline is submitted
-    with the inputs that it requires, each image of one's own is built and pushed, and no process stays."""
+@dataclass(frozen=True)
+class Followed:
+    """A page whose commands a shell runs.
+
+    Attributes:
+        directory: where the fakes record their calls.
+        root: where the commands run.
+        script: the commands.
+        shell: the process.
+    """
+
+    directory: Path
+    root: Path
+    script: str
+    shell: subprocess.Popen[bytes]
+
+    @property
+    def log(self) -> str:
+        """What the commands have printed."""
+        return (self.directory / "log").read_text()
+
+
+def _followed(story: str, directory: Path) -> Followed:
     page = f"examples/{story}/README.md"
     blocks = [block for block in BLOCKS if block.page == page]
     assert {block.kind for block in blocks} == {"sh"}
     script = "".join(block.text for block in blocks).replace(_PORT, _free_port())
-    root = _root(tmp_path)
+    root = _root(directory)
     environment = {
-        "HOME": str(tmp_path),
-        "PATH": f"{tmp_path / 'tools'}:{os.defpath}",
+        "HOME": str(directory),
+        "PATH": f"{directory / 'tools'}:{os.defpath}",
         "PYTHONWARNINGS": "ignore",
         "WANDB_API_KEY": "a-key",
-        RECORD: str(tmp_path),
+        RECORD: str(directory),
     }
-    log = tmp_path / "log"
-    with log.open("w") as output:
+    with (directory / "log").open("w") as output:
         shell = subprocess.Popen(
             [_SHELL, "-eu", "-c", script],
             cwd=root,
@@ -85,16 +105,30 @@ def test_a_page_runs_as_printed(story: str, tmp_path: Path) -> None:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    try:
-        assert shell.wait() == 0, log.read_text()
-        if " run create " in script:
-            assert len(_runs(tmp_path)) == 1
-    finally:
+    return Followed(directory, root, script, shell)
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Followed]]:
+    """Every story's page, all of them at once: each sleeps until its forwarded port is there."""
+    followed = {story: _followed(story, tmp_path_factory.mktemp(story)) for story in STORIES}
+    yield followed
+    for page in followed.values():
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(shell.pid, signal.SIGKILL)
-    pushed = {call[2] for call in calls(tmp_path) if call[:2] == ["docker", "push"]}
-    written = [file.read_text() for file in root.glob("*.yaml") if not file.is_symlink()]
-    assert set(_OWN_IMAGE.findall("\n".join([log.read_text(), *written]))) == pushed
+            os.killpg(page.shell.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_a_page_runs_as_printed(story: str, pages: dict[str, Followed]) -> None:
+    """Every command ends, in an environment without the project's commands on PATH; a pipeline is submitted
+    with the inputs that it requires, each image of one's own is built and pushed, and no process stays."""
+    page = pages[story]
+    assert page.shell.wait() == 0, page.log
+    if " run create " in page.script:
+        assert len(_runs(page.directory)) == 1
+    pushed = {call[2] for call in calls(page.directory) if call[:2] == ["docker", "push"]}
+    written = [file.read_text() for file in page.root.glob("*.yaml") if not file.is_symlink()]
+    assert set(_OWN_IMAGE.findall("\n".join([page.log, *written]))) == pushed
 
 
 def test_the_spot_page_names_the_published_archive() -> None:
