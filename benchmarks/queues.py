@@ -1,8 +1,8 @@
-"""Measure a preview of many teams and queues, and compare the import of the workload side with that of the
-clients that a user would otherwise import.
+"""Compare a preview of many teams and queues with the recording of the same objects written by hand, and the
+import of the workload side with that of the clients that a user would otherwise import.
 
-Each figure is of a fresh process: its CPU time and its peak memory. Imports are CPU time beyond Python's
-start.
+Each figure is of a fresh process: its CPU time and its peak memory. The ratio is of preview to recording, by
+pairs; the preview also has a cluster, cost, policy and output. Imports are CPU time beyond Python's start.
 """
 
 import json
@@ -57,8 +57,8 @@ def cpu_of(code: str) -> float:
 
 
 def main() -> None:
-    """Print a row a size with the medians, then the imports."""
-    print(f"{'teams x queues':>14} {'preview':>8} {'memory':>9}")
+    """Print a row a size: medians of both, and the median ratio of CPU time."""
+    print(f"{'teams x queues':>14} {'preview':>8} {'memory':>9} {'flat':>7} {'ratio':>6}")
     for teams in TEAMS:
         with tempfile.TemporaryDirectory() as directory:
             project = {"name": "ebbtide", "runtime": "python", "main": str(HERE.parent)}
@@ -66,9 +66,14 @@ def main() -> None:
             Path(directory, "Pulumi.yaml").write_text(json.dumps(project), encoding="utf-8")
             Path(directory, "Pulumi.bench.yaml").write_text(json.dumps(stack), encoding="utf-8")
             preview = ("-m", "ebbtide", "preview", "bench", "--cwd", directory)
-            figures = [measured(*preview) for _ in range(ROUNDS)]
-        seconds, memory = (statistics.median(column) for column in zip(*figures, strict=True))
-        print(f"{f'{teams} x {QUEUES}':>14} {seconds:>7.2f}s {memory:>5.0f} MiB")
+            flat = (str(HERE / "programs" / "flat_queues.py"), str(teams), str(QUEUES))
+            pairs = [(measured(*preview), measured(*flat)) for _ in range(ROUNDS)]
+        seconds, memory = (
+            statistics.median(column) for column in zip(*(mine for mine, _ in pairs), strict=True)
+        )
+        other = statistics.median(theirs for _, (theirs, _) in pairs)
+        ratio = statistics.median(mine / theirs for (mine, _), (theirs, _) in pairs)
+        print(f"{f'{teams} x {QUEUES}':>14} {seconds:>7.2f}s {memory:>5.0f} MiB {other:>6.2f}s {ratio:>6.2f}")
 
     start = cpu_of("pass")
     clients = {name: cpu_of(f"import {name}") - start for name in CLIENTS}
