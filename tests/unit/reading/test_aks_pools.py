@@ -90,6 +90,17 @@ def test_counts(args: dict[str, Any], nodes: NodesReport) -> None:
     assert _pool(**args).nodes == nodes
 
 
+def test_capacity() -> None:
+    """A capacity reservation is the resource id of a group. AKS adds a taint to spot nodes, and -1 is
+    its way of saying up to the list price."""
+    group = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/capacityReservationGroups/h100"
+    reserved = _pool(capacity_reservation_group_id=group)
+    assert (reserved.capacity, reserved.reservation) == ("reservation", group)
+    spot = _pool(scale_set_priority="Spot", spot_max_price=-1)
+    assert spot.max_price is None
+    assert spot.taints == (TaintReport(_SPOT, "spot", "NoSchedule", automatic=True),)
+
+
 def test_the_system_pool_stands_in_the_cluster() -> None:
     """AKS makes it with the cluster, and its mode says what it is; other pools are where their cluster is."""
 

@@ -85,13 +85,34 @@ def test_what_gke_takes_where_nothing_is_declared() -> None:
 
 
 @pytest.mark.parametrize(
-    ("affinity", "named"),
-    [("ANY_RESERVATION", "any"), ("ANY_RESERVATION_THEN_FAIL", "any, and no other machines")],
+    ("config", "queued", "capacity", "limit"),
+    [
+        ({"preemptible": True}, False, "preemptible", 86400),
+        ({"flex_start": True, "max_run_duration": "3600s"}, False, "flex-start", 3600),
+        ({"flex_start": True, "max_run_duration": "604800s"}, True, "queued", 604800),
+        ({"reservation_affinity": {"consume_reservation_type": "NO_RESERVATION"}}, False, "on-demand", None),
+    ],
 )
-def test_any_reservation(affinity: str, named: str) -> None:
+def test_capacity_kinds(config: dict[str, Any], capacity: str, limit: int | None, *, queued: bool) -> None:
+    """Each has fields of its own, and some a limit on how long a node lives."""
+    pool = _pool(node_config=config, queued_provisioning={"enabled": queued})
+    assert (pool.capacity, pool.max_run_seconds) == (capacity, limit)
+
+
+@pytest.mark.parametrize(
+    ("affinity", "named"),
+    [
+        ("ANY_RESERVATION", "any"),
+        ("ANY_RESERVATION_THEN_FAIL", "any, and no other machines"),
+        ("SPECIFIC_RESERVATION", "h100-block"),
+    ],
+)
+def test_reservations(affinity: str, named: str) -> None:
     """A reservation with affinity any has no name, and the preview shows whether on-demand machines are used
     as well."""
-    pool = _pool(node_config={"reservation_affinity": {"consume_reservation_type": affinity}})
+    key = "compute.googleapis.com/reservation-name"
+    names = {"key": key, "values": [named]} if affinity == "SPECIFIC_RESERVATION" else {}
+    pool = _pool(node_config={"reservation_affinity": {"consume_reservation_type": affinity, **names}})
     assert (pool.capacity, pool.reservation) == ("reservation", named)
 
 
