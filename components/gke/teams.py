@@ -282,7 +282,7 @@ class Tenant(pulumi.ComponentResource):
 
 def _acting(
     name: str,
-    account: serviceaccount.Account,
+    account: "serviceaccount.Account",
     args: "TenantArgs | ArtifactBucketArgs",
     used_by: str,
     parent: pulumi.Resource,
