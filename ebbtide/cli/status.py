@@ -21,7 +21,7 @@ from ebbtide.cli.options import (
 from ebbtide.errors import EbbtideError
 
 if TYPE_CHECKING:
-    from ebbtide.analysis.drift.report import Drift
+    from ebbtide.analysis.drift.drift_document import Drift
     from ebbtide.analysis.preview.stack_files import StackFiles
     from ebbtide.declaration.model.cluster import Cluster
 
@@ -110,13 +110,13 @@ def drift(
 
 
 def _write(document: "Drift", commands: tuple[str, ...], format_: DriftFormat, out: Path | None) -> None:
-    from ebbtide.analysis.drift import render
+    from ebbtide.analysis.drift import render_drift
 
     match format_:
         case DriftFormat.TEXT:
             with screen(out) as output:
-                render.render(document, output, commands)
+                render_drift.render(document, output, commands)
         case DriftFormat.MARKDOWN:
-            write(render.markdown(document, commands), out)
+            write(render_drift.markdown(document, commands), out)
         case DriftFormat.JSON:
             write(document.model_dump_json(indent=2) + "\n", out)

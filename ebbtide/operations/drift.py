@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ebbtide.analysis.drift.differences import ReadResource, differences_of
-from ebbtide.analysis.drift.report import Drift, UnownedResource, baseline_of, drift_of, refreshed
+from ebbtide.analysis.drift.drift_document import Drift, UnownedResource, baseline_of, drift_of, refreshed
 from ebbtide.analysis.preview.stack_files import StackFiles, record_stack
 from ebbtide.analysis.recording.recording import urn_name
 from ebbtide.clients.clouds.interfaces import CloudApiError

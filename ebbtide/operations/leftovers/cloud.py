@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from ebbtide.analysis.charges import rates
 from ebbtide.analysis.drift.differences import ReadResource, listed_resources
-from ebbtide.analysis.drift.report import UnownedResource
+from ebbtide.analysis.drift.drift_document import UnownedResource
 from ebbtide.analysis.recording.recording import urn_name
 from ebbtide.clients.clouds.interfaces import CloudApiError, CloudResource, ClusterIdentity, Inventory
 from ebbtide.clients.kubernetes import Api, Object

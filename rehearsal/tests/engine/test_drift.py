@@ -13,7 +13,7 @@ import pytest
 
 from ebbtide.analysis.changes.property_path import merged
 from ebbtide.analysis.drift.differences import differences_of
-from ebbtide.analysis.drift.report import Drift
+from ebbtide.analysis.drift.drift_document import Drift
 from ebbtide.analysis.preview.stack_files import StackFiles, read_stack
 from ebbtide.autoscaler.nodes import Machine
 from ebbtide.operations import drift

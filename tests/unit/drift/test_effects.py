@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from ebbtide.analysis.drift.differences import ReadResource
-from ebbtide.analysis.drift.report import ResourceDrift, baseline_of, drift_of, refreshed
+from ebbtide.analysis.drift.drift_document import ResourceDrift, baseline_of, drift_of, refreshed
 from ebbtide.analysis.recording.recording import urn_name
 from tests.declarations import GKE, Declaration, changed
 from tests.synth import synth

@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from ebbtide.analysis.drift import render
+from ebbtide.analysis.drift import render_drift
 from ebbtide.analysis.drift.differences import Maker
-from ebbtide.analysis.drift.report import Action, Drift, FieldDrift, ResourceDrift, fingerprint
+from ebbtide.analysis.drift.drift_document import Action, Drift, FieldDrift, ResourceDrift, fingerprint
 from ebbtide.analysis.drift.undo import undo
 from ebbtide.cli.entry_point import app
 from ebbtide.operations import drift
@@ -87,14 +87,14 @@ CLEAN = _drift(SYSTEM)
 def test_the_page_shows_the_output() -> None:
     """The page's example is this document on a terminal of 80 columns."""
     written = io.StringIO()
-    render.render(DRIFTED, Console(file=written, width=80), COMMANDS)
+    render_drift.render(DRIFTED, Console(file=written, width=80), COMMANDS)
     assert written.getvalue().splitlines() == "".join(output("docs/drift.md", "DRIFT dev")).splitlines()
 
 
 def test_markdown_escapes_what_people_wrote() -> None:
     """A value cannot add a cell, a mention or markup to an issue."""
     hostile = _resource(_POOL, "a", "update", _field("tags", "x", "| @all <img src=x>"), pool="`a`|b")
-    text = render.markdown(_drift(hostile), COMMANDS)
+    text = render_drift.markdown(_drift(hostile), COMMANDS)
     assert "<img" not in text
     assert "| @all" not in text
     (row,) = [line for line in text.splitlines() if "tags" in line]
@@ -115,8 +115,10 @@ def test_what_a_refresh_takes_over_is_named_with_its_undoing() -> None:
     )
     patch = """--namespace vision --type merge --patch '{"spec": {"stopPolicy": null}}'"""
     written = io.StringIO()
-    render.render(_drift(held, QUEUE), Console(file=written, width=400), COMMANDS)
-    for text in map(html.unescape, (written.getvalue(), render.markdown(_drift(held, QUEUE), COMMANDS))):
+    render_drift.render(_drift(held, QUEUE), Console(file=written, width=400), COMMANDS)
+    for text in map(
+        html.unescape, (written.getvalue(), render_drift.markdown(_drift(held, QUEUE), COMMANDS))
+    ):
         assert f"spec.stopPolicy: kubectl patch localqueue cpu {patch}" in text
         assert "no update sets them back" in text
         assert "To set the others back:" in text

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from ebbtide.analysis.drift.differences import ReadResource
-from ebbtide.analysis.drift.report import Action, Drift, FieldDrift, ResourceDrift
+from ebbtide.analysis.drift.drift_document import Action, Drift, FieldDrift, ResourceDrift
 from ebbtide.operations import access, drift
 from ebbtide.operations.engine.failures import OperationError
 from tests.unit.operations.objects import PROFILE, Object, made, node, pod
