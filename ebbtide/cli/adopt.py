@@ -27,7 +27,7 @@ from ebbtide.text import and_list, several
 from ebbtide.values.given_command import given_command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from rich.console import Console
 
@@ -82,24 +82,7 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
     confirm, or the engine failed.
     """
     if into_state or undo:
-        _check_alone(
-            {
-                "--into-state": into_state and undo,
-                "--from": from_,
-                "--cluster": cluster,
-                "--context": context,
-                "--project": project,
-                "--subscription": subscription,
-                "--resource-group": resource_group,
-                "--location": location,
-                "--owner": owner,
-                "--pools-only": pools_only,
-                "--overwrite": overwrite,
-                "--format": format_ is PreviewFormat.JSON,
-                "--out": out,
-            },
-            "--undo" if undo else "--into-state",
-        )
+        _check_alone("undo" if undo else "into_state")
         _change_state(stack, config_file, cwd, undo=undo, yes=yes)
         return
     given = given_command()
@@ -141,18 +124,20 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
         )
 
 
-def _check_alone(others: "Mapping[str, object]", option: str) -> None:
+def _check_alone(option: str) -> None:
     """Refuse options that a change of the state ignores.
 
     Raises:
         AdoptionError: some are given.
     """
-    if given := [name for name, value in others.items() if value]:
+    others = {**given_command().options}
+    name, *_ = others.pop(option)
+    if ignored := [words[0] for key, words in others.items() if key not in ("yes", "config_file", "cwd")]:
         from ebbtide.operations.adopting.found import AdoptionError
 
         raise AdoptionError(
-            f"{option} reads no cluster and prints no document: it takes the stack's files. Omit "
-            f"{and_list(given)}."
+            f"{name} reads no cluster and prints no document: it takes the stack's files. Omit "
+            f"{and_list(ignored)}."
         )
 
 
@@ -176,16 +161,13 @@ def _change_state(stack: str | None, config_file: Path | None, cwd: Path, *, und
 
 def show(adopted: "Adopted", output: "Console") -> None:
     """Print the table of fields, and what follows from the adoption."""
-    from rich.table import Table
-
+    from ebbtide.analysis.preview.fitted_table import plain_table
     from ebbtide.operations.adopting.found import STATUSES
 
     adoption = adopted.adoption
     output.print(f"{adopted.cluster} in {adopted.place}", soft_wrap=True)
-    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("RESOURCE", overflow="fold")
-    for heading in ("read", *STATUSES):
-        table.add_column(heading.upper(), justify="right", no_wrap=True)
+    counted = [heading.upper() for heading in ("read", *STATUSES)]
+    table = plain_table("RESOURCE", *counted, right=counted)
     for name, counts in adoption.counts().items():
         table.add_row(name, *map(str, counts))
     output.print(table)

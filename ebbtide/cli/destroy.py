@@ -43,9 +43,28 @@ def destroy(
     midway, or buckets and disks remain. Exit status 2: nothing was changed, as in another project or
     subscription than the stack's.
     """
-    choices = _Choices(yes, confirm_name, keep_volumes, delete_orphans)
-    if status := _destroyed(stack, config_file, cwd, choices):
-        raise typer.Exit(status)
+    choices = _Choices(yes, confirm_name, delete_orphans)
+    given = given_command()
+    given.begin()
+    from ebbtide.operations.ending import destroy as destroying
+
+    name = stack_name(stack, config_file) if stack or config_file else _selected(cwd)
+    given.begin(name)
+    files, _, opened = opened_stack(name, config_file, cwd)
+    options = destroying.Options(
+        config_file=files.config_file.name,
+        confirm=choices.confirm,
+        ask_name=choices.name,
+        ask_orphans=choices.orphans,
+        config=files.config,
+        declaration=files.declaration() if files.source else {},
+        keep_volumes=keep_volumes,
+    )
+    outcome = destroying.destroy(opened, options, console(sys.stdout))
+    if outcome and outcome.interrupted:
+        raise typer.Exit(ExitStatus.INTERRUPTED)
+    if outcome is None or outcome.leftovers or not outcome.done:
+        raise typer.Exit(ExitStatus.FOUND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +73,19 @@ class _Choices:
 
     yes: bool
     confirm_name: str | None
-    keep_volumes: bool
     delete_orphans: bool
 
     @property
     def is_interactive(self) -> bool:
         """True if the user can be prompted."""
         return sys.stdin.isatty() and not self.yes
+
+    def confirm(self, question: str) -> bool:
+        """Return whether the destruction is confirmed; without a terminal, name the command that is."""
+        if self.yes or self.is_interactive:
+            return self.yes or typer.confirm(question)
+        say(given_command().unconfirmed(question))
+        return False
 
     def name(self, question: str) -> str | None:
         """Return the given name, or prompt for it; None without a terminal."""
@@ -91,35 +116,3 @@ def _selected(cwd: Path) -> str:
         again = given_command().on_stack("destroy", "STACK")
         raise OperationError(f"No stack is named, and Pulumi has none selected. Write: {again}")
     return name
-
-
-def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, choices: _Choices) -> int:
-    given = given_command()
-    given.begin()
-    from ebbtide.operations.ending import destroy as destroying
-
-    name = stack_name(stack, config_file) if stack or config_file else _selected(cwd)
-    given.begin(name)
-    files, _, opened = opened_stack(name, config_file, cwd)
-
-    def confirm(question: str) -> bool:
-        if choices.yes or choices.is_interactive:
-            return choices.yes or typer.confirm(question)
-        say(given.unconfirmed(question))
-        return False
-
-    options = destroying.Options(
-        config_file=files.config_file.name,
-        confirm=confirm,
-        ask_name=choices.name,
-        ask_orphans=choices.orphans,
-        config=files.config,
-        declaration=files.declaration() if files.source else {},
-        keep_volumes=choices.keep_volumes,
-    )
-    outcome = destroying.destroy(opened, options, console(sys.stdout))
-    if outcome is None:
-        return ExitStatus.FOUND
-    if outcome.interrupted:
-        return ExitStatus.INTERRUPTED
-    return 0 if outcome.done and not outcome.leftovers else ExitStatus.FOUND

@@ -200,17 +200,13 @@ def _row(account: str, check: "QuotaCheck") -> dict[str, object]:
 
 def _show_account(cloud: "CloudKind", account: str, checks: "Sequence[QuotaCheck]") -> None:
     """Print the table of a project or subscription, and the limits to request."""
-    from rich.table import Table
-
+    from ebbtide.analysis.preview.fitted_table import plain_table
     from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 
     output = console(sys.stdout)
     output.print(f"{cloud}: {CLOUD_SPECS[cloud].account} {account}", soft_wrap=True)
-    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("REGION", no_wrap=True)
-    table.add_column("QUOTA", overflow="fold")
-    for heading in ("NEEDED", "LIMIT", "IN USE", "REQUEST"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    numbers = ("NEEDED", "LIMIT", "IN USE", "REQUEST")
+    table = plain_table("REGION", "QUOTA", *numbers, right=numbers, whole=("REGION",))
     for check in checks:
         limit = map(_number, (check.limit.limit, check.limit.usage))
         request = "?" if check.verdict == "unknown" else str(check.request or "")

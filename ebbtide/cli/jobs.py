@@ -106,8 +106,9 @@ def _table(
     """Return the list for a terminal of 80 columns; a reason stands in a line of its own."""
     from rich.console import Group
     from rich.padding import Padding
-    from rich.table import Table
     from rich.text import Text
+
+    from ebbtide.analysis.preview.fitted_table import plain_table
 
     where = f"in namespace {namespace}" if namespace else "in all namespaces"
     if not rows:
@@ -117,11 +118,8 @@ def _table(
     counts = Counter(row.progress.phase.value for row in rows)
     states = ", ".join(f"{count:,} {phase}" for phase, count in counts.items())
     heading = Text(f"{several(len(rows), 'workload')} {where}: {states}.")
-    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("NAME", "STATE", "ON", "TRIES", "LOST", "RAN", "COST", "USER"):
-        right = column in {"TRIES", "LOST", "RAN", "COST"}
-        may_break = column in {"NAME", "ON", "USER"}
-        table.add_column(column, justify="right" if right else "left", overflow="fold", no_wrap=not may_break)
+    numbers = ("TRIES", "LOST", "RAN", "COST")
+    table = plain_table("NAME", "STATE", "ON", *numbers, "USER", right=numbers, whole=("STATE",))
     shown = rows if ended else _first(rows)
     for row in shown:
         seconds = row.running_seconds(now)

@@ -330,12 +330,9 @@ def _show_refreshed(refreshed: "Iterable[Refreshed]") -> None:
 
 def _price_table(*headings: str, rows: Iterable[tuple[str, ...]]) -> "Table":
     """Return a table of items, with right-aligned numbers."""
-    from rich.table import Table
+    from ebbtide.analysis.preview.fitted_table import plain_table
 
-    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("ITEM", overflow="fold")
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading == "SOURCE" else "right")
+    table = plain_table("ITEM", *headings, right={*headings} - {"SOURCE"})
     for row in rows:
         table.add_row(*row)
     return table

@@ -93,6 +93,14 @@ class PreviewFormat(StrEnum):
     JSON = "json"
 
 
+class ReportFormat(StrEnum):
+    """Output formats of the report of a rehearsal or a replay."""
+
+    TEXT = "text"
+    JSON = "json"
+    HTML = "html"
+
+
 def stack_names(context: typer.Context) -> list[str]:
     """Return the names of the stacks whose files are in the project's directory, for shell completion."""
     from ebbtide.analysis.preview.stack_files import stack_named_by
@@ -101,33 +109,17 @@ def stack_names(context: typer.Context) -> list[str]:
     return sorted(name for path in files if (name := stack_named_by(path)))
 
 
-Stack = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="STACK",
-        help="Stack name; by default the one in the name of --config-file, or dev.",
-        autocompletion=stack_names,
-    ),
-]
-BackendStack = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="STACK",
-        help="Stack name, with its organization if it has one; by default the one in the name of "
-        "--config-file, or dev.",
-        autocompletion=stack_names,
-    ),
-]
+def _stack(name: str, default: str) -> Any:
+    help_ = f"{name}; by default the one in the name of --config-file, or {default}."
+    return typer.Argument(metavar="STACK", help=help_, autocompletion=stack_names)
+
+
+_IN_BACKEND: Final = "Stack name, with its organization if it has one"
+
+Stack = Annotated[str | None, _stack("Stack name", _DEFAULT)]
+BackendStack = Annotated[str | None, _stack(_IN_BACKEND, _DEFAULT)]
 """A stack in the backend, optionally with an organization."""
-SelectedStack = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="STACK",
-        help="Stack name, with its organization if it has one; by default the one in the name of "
-        "--config-file, or the one that `pulumi stack select` selected.",
-        autocompletion=stack_names,
-    ),
-]
+SelectedStack = Annotated[str | None, _stack(_IN_BACKEND, "the one that `pulumi stack select` selected")]
 """A stack in the backend, whose default is Pulumi's."""
 ConfigFile = Annotated[
     Path | None, typer.Option(help="File of the stack; by default Pulumi.STACK.yaml beside Pulumi.yaml.")
@@ -162,6 +154,7 @@ PoolsOnly = Annotated[
 Out = Annotated[Path | None, typer.Option(help="File to write to instead of standard output.")]
 Cwd = Annotated[Path, typer.Option(help="Directory of the project, or one below it.")]
 Format = Annotated[PreviewFormat, typer.Option("--format", help="Text for people, or JSON.")]
+FormatOfReport = Annotated[ReportFormat, typer.Option("--format", help="Text, JSON, or an HTML page.")]
 Context = Annotated[str, typer.Option(help="The kubeconfig's context; by default the current one.")]
 Watch = Annotated[bool, typer.Option("--watch", "-w", help="Refresh every 5 seconds until Ctrl-C.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")]

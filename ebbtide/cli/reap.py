@@ -129,13 +129,9 @@ def _show(report: "Reaping", now: "datetime") -> None:
 
 
 def _resources(report: "Reaping") -> "Table":
-    from rich.table import Table
+    from ebbtide.analysis.preview.fitted_table import plain_table
 
-    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in ("KIND", "NAME", "LOCATION", "EXPIRED AT"):
-        table.add_column(heading, overflow="fold")
-    table.add_column("$/H", justify="right")
-    table.add_column("STATE")
+    table = plain_table("KIND", "NAME", "LOCATION", "EXPIRED AT", "$/H", "STATE", right=("$/H",))
     for item in report.resources:
         cost = "?" if item.usd_per_hour is None else f"{item.usd_per_hour:.4f}"
         table.add_row(item.kind, item.name, item.location, in_utc(item.expires), cost, item.outcome)
@@ -143,14 +139,10 @@ def _resources(report: "Reaping") -> "Table":
 
 
 def _table(report: "Reaping", now: "datetime") -> "Table":
-    from rich.table import Table
+    from ebbtide.analysis.preview.fitted_table import plain_table
 
-    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("STACK", no_wrap=True)
-    for heading in ("EXPIRED AT", "AGO", "CLUSTER"):
-        table.add_column(heading)
-    table.add_column("IDLE $/H", justify="right")
-    table.add_column("STATE")
+    columns = ("STACK", "EXPIRED AT", "AGO", "CLUSTER", "IDLE $/H", "STATE")
+    table = plain_table(*columns, right=("IDLE $/H",), whole=("STACK",))
     for stack in report.stacks:
         cost = stack.idle_usd_per_hour
         table.add_row(

@@ -2,7 +2,6 @@
 
 import sys
 from datetime import timedelta
-from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
@@ -12,18 +11,10 @@ import typer
 from ebbtide.cli.consoles import ExitStatus, console, say, write
 from ebbtide.cli.consoles import screen as screen_of
 from ebbtide.cli.error_output import require
-from ebbtide.cli.options import ConfigFile, Cwd, Stack, duration, stack_files
+from ebbtide.cli.options import ConfigFile, Cwd, FormatOfReport, ReportFormat, Stack, duration, stack_files
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-
-class RehearsalFormat(StrEnum):
-    """Output formats of a rehearsal's report."""
-
-    TEXT = "text"
-    JSON = "json"
-    HTML = "html"
 
 
 def _scenarios() -> list[str]:
@@ -73,9 +64,7 @@ def rehearse(  # noqa: PLR0913 - one parameter an option, some of which are comm
             metavar="POOL", help="In another terminal of --stay: the cloud reclaims a spot node of a pool."
         ),
     ] = None,
-    format_: Annotated[
-        RehearsalFormat, typer.Option("--format", help="Text, JSON, or an HTML page.")
-    ] = RehearsalFormat.TEXT,
+    format_: FormatOfReport = ReportFormat.TEXT,
     out: Annotated[Path | None, typer.Option(help="File for the report instead of standard output.")] = None,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
@@ -94,7 +83,7 @@ def rehearse(  # noqa: PLR0913 - one parameter an option, some of which are comm
         say(f"The cloud reclaims node {module.reclaim(reclaim)} of pool {reclaim}.")
         return
     # Progress goes to standard error if the report goes to standard output or a file.
-    aside = format_ is not RehearsalFormat.TEXT or out is not None
+    aside = format_ is not ReportFormat.TEXT or out is not None
     screen = console(sys.stderr if aside else sys.stdout)
     if tools:
         module.show_tools(screen)
@@ -112,10 +101,10 @@ def rehearse(  # noqa: PLR0913 - one parameter an option, some of which are comm
 
 
 def _write(
-    module: ModuleType, report: object, format_: RehearsalFormat, out: Path | None, screen: "Console"
+    module: ModuleType, report: object, format_: ReportFormat, out: Path | None, screen: "Console"
 ) -> None:
     """Write a report to its file, or to standard output; its steps are already on the screen."""
-    if format_ is not RehearsalFormat.TEXT:
+    if format_ is not ReportFormat.TEXT:
         write(module.document(report, format_.value), out)
     elif out:
         with screen_of(out) as output:

@@ -5,7 +5,6 @@ import secrets
 import sys
 import time
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,10 +19,12 @@ from ebbtide.cli.options import (
     ConfigFile,
     Context,
     Cwd,
+    FormatOfReport,
     Namespace,
     OptionalProfile,
     Out,
     PreviewFormat,
+    ReportFormat,
     Stack,
     available_profile,
     check_namespaces,
@@ -39,14 +40,6 @@ if TYPE_CHECKING:
     from ebbtide.operations.traces.existing import ExistingWork
     from ebbtide.operations.traces.when import Estimate, Present
     from ebbtide.placement import Profile
-
-
-class ReplayFormat(StrEnum):
-    """Output formats of a replay's report."""
-
-    TEXT = "text"
-    JSON = "json"
-    HTML = "html"
 
 
 def replay(  # noqa: PLR0913 - one parameter an option
@@ -75,9 +68,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
             help="YAML file that maps the trace's queues and GPU types to declared ones.",
         ),
     ] = None,
-    format_: Annotated[
-        ReplayFormat, typer.Option("--format", help="Text, JSON, or an HTML page.")
-    ] = ReplayFormat.TEXT,
+    format_: FormatOfReport = ReportFormat.TEXT,
     starts: Annotated[
         str | None,
         typer.Option(
@@ -118,12 +109,12 @@ def replay(  # noqa: PLR0913 - one parameter an option
     with progress.status("Replaying") as status:
         report = planned.run(kueue, lambda name: status.update(f"Replaying {name}")).report()
     match format_:
-        case ReplayFormat.TEXT:
+        case ReportFormat.TEXT:
             with screen_of(out) as output:
                 render.write(report, output)
-        case ReplayFormat.JSON:
+        case ReportFormat.JSON:
             write(report.model_dump_json(indent=2) + "\n", out)
-        case ReplayFormat.HTML:
+        case ReportFormat.HTML:
             write(render.render(report), out)
     if not report.columns[-1].waits[0].jobs:
         raise typer.Exit(1)

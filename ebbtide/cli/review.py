@@ -199,25 +199,20 @@ def write_failure(report: "Report", options: Mapping[str, Any]) -> None:
 
 def _write(document: "Review | FailedReview", format_: ReviewFormat, out: Path | None) -> None:
     """Write the review: text is coloured on a terminal, plain in a pipe or a file."""
-    if format_ is ReviewFormat.TEXT:
-        from ebbtide.analysis.review.render_review import render
-
-        with screen(out) as output:
-            render(document, output)
-        return
-    write(_rendered(document, format_), out)
-
-
-def _rendered(document: "Review | FailedReview", format_: ReviewFormat) -> str:
-    from ebbtide.analysis.review import markdown, page
+    from ebbtide.analysis.review import markdown, render_review
 
     match format_:
+        case ReviewFormat.TEXT:
+            with screen(out) as output:
+                render_review.render(document, output)
         case ReviewFormat.MARKDOWN:
-            return markdown.render(document)
+            write(markdown.render(document), out)
         case ReviewFormat.HTML:
-            return page.render(document)
-        case _:
-            return document.model_dump_json(indent=2) + "\n"
+            from ebbtide.analysis.review import page  # loads Jinja
+
+            write(page.render(document), out)
+        case ReviewFormat.JSON:
+            write(document.model_dump_json(indent=2) + "\n", out)
 
 
 def preview(

@@ -64,31 +64,6 @@ def up(
     run it again. Exit status 1: the stack is not as declared, because you did not confirm, the policy or a
     quota forbids it, or the engine failed.
     """
-    status = _updated(
-        stack,
-        config_file,
-        cwd,
-        drain_timeout,
-        yes=yes,
-        quotas=quotas,
-        drift_check=not no_drift_check,
-        verbose=verbose,
-    )
-    if status:
-        raise typer.Exit(status)
-
-
-def _updated(
-    stack: str | None,
-    config_file: Path | None,
-    cwd: Path,
-    drain_timeout: timedelta | None,
-    *,
-    yes: bool,
-    quotas: bool,
-    drift_check: bool,
-    verbose: bool,
-) -> int:
     name = stack_name(stack, config_file)
     given_command().begin(name)
     from ebbtide.operations import access, drift
@@ -120,22 +95,23 @@ def _updated(
             *existing_refusals(update.stack, recording, deployment, update.log, verbose=update.verbose),
             *lost_state_refusals(recording, deployment, name),
         ]
-        drifted = drift.overwritten(update.stack, deployment, plan.changed, replaced) if drift_check else ()
+        drifted = (
+            () if no_drift_check else drift.overwritten(update.stack, deployment, plan.changed, replaced)
+        )
         for line in (*refusals, *update.unplaceable(recording), *drifted):
             update.log(line)
     if plan.is_refused or refusals or (quotas and not _within_quotas(files, recording, output)):
-        return ExitStatus.FOUND
+        raise typer.Exit(ExitStatus.FOUND)
     if not confirmed(question, yes=yes):
-        return ExitStatus.FOUND
+        raise typer.Exit(ExitStatus.FOUND)
     start = time.monotonic()
     with access.reaching_own("pools are not replaced", name, state.read(deployment)):
         outcome = update.run(plan.changed)
     if outcome.interrupted:
-        return ExitStatus.INTERRUPTED
+        raise typer.Exit(ExitStatus.INTERRUPTED)
     if outcome.errors:
-        return ExitStatus.FOUND
+        raise typer.Exit(ExitStatus.FOUND)
     _conclude(update, time.monotonic() - start, plan.costs)
-    return 0
 
 
 def _adoption_refusals(

@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ebbtide.analysis.preview.fitted_table import plain_table
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.operations.access import asleep_message
 from ebbtide.text import command_line, several
@@ -234,22 +235,10 @@ def tables(status: Status) -> RenderableType:
     )
 
 
-def _table(*columns: str, right: Sequence[str] = ()) -> Table:
-    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in columns:
-        table.add_column(
-            column,
-            justify="right" if column in right else "left",
-            overflow="fold",
-            no_wrap=column in right or column in _WHOLE,
-        )
-    return table
-
-
 def _pools(pools: Sequence[PoolStatus], now: datetime) -> Table:
     counts = ("READY", "COMING", "CORDONED", *(("NOT READY",) if any(p.not_ready for p in pools) else ()))
     right = (*counts, "MAX", "$/H")
-    table = _table("POOL", "CAPACITY", *counts, "MAX", "OLDEST", "$/H", right=right)
+    table = plain_table("POOL", "CAPACITY", *counts, "MAX", "OLDEST", "$/H", right=right, whole=_WHOLE)
     for pool in pools:
         numbers = [pool.ready, pool.coming, pool.cordoned]
         if "NOT READY" in counts:
@@ -276,7 +265,7 @@ def _work(work: Sequence[WorkStatus], now: datetime) -> Iterator[RenderableType]
         yield Text("No work runs.")
         yield Text()
         return
-    table = _table("WORK", "NAMESPACE", "PODS", "ON", "FOR", right=("PODS",))
+    table = plain_table("WORK", "NAMESPACE", "PODS", "ON", "FOR", right=("PODS",), whole=_WHOLE)
     for item in work[:_SHOWN]:
         on = ", ".join(item.pools) or ("no node of the stack" if item.pods else "no pod")
         table.add_row(
@@ -295,7 +284,7 @@ def _work(work: Sequence[WorkStatus], now: datetime) -> Iterator[RenderableType]
 def _queues(queues: Sequence[QueueStatus], now: datetime) -> Iterator[RenderableType]:
     if not queues:
         return
-    table = _table("QUEUE", "STATE", "ADMITTED", "WAITING", right=("ADMITTED", "WAITING"))
+    table = plain_table("QUEUE", "STATE", "ADMITTED", "WAITING", right=("ADMITTED", "WAITING"), whole=_WHOLE)
     for queue in queues:
         table.add_row(
             Text(queue.name), "held" if queue.held else "open", str(queue.admitted), str(len(queue.waiting))

@@ -1,10 +1,13 @@
 """Tables for terminals, also for narrow ones."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 GAP: Final = 2
 """Blanks between columns."""
@@ -21,6 +24,23 @@ _NUMBERS: Final = frozenset(
     )
 )
 """Right-aligned columns."""
+
+
+def plain_table(*columns: str, right: Container[str] = (), whole: Container[str] = ()) -> "Table":
+    """Return a table without lines.
+
+    Args:
+        right: columns of numbers, aligned on the right and never broken.
+        whole: other columns that a narrow terminal does not break.
+    """
+    from rich.table import Table  # noqa: PLC0415 - a preview needs none
+
+    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        is_right = column in right
+        justify = "right" if is_right else "left"
+        table.add_column(column, justify=justify, overflow="fold", no_wrap=is_right or column in whole)
+    return table
 
 
 class Indented:
