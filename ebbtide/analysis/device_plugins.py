@@ -4,7 +4,7 @@ or the cloud installs there.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias, cast
 
 from ebbtide.analysis.reading.pools import read_pools
 from ebbtide.analysis.recording.recording import Recording, Resource
@@ -15,6 +15,7 @@ from ebbtide.declaration.model.cluster import OPERATOR_NAMESPACE
 from ebbtide.declaration.model.resolved_pool import NO_PLUGIN_LABEL, ResolvedPool
 from ebbtide.text import and_list
 from ebbtide.values.cloud_kind import CloudKind
+from ebbtide.values.paths import Manifest
 from ebbtide.values.selectors import selects_node, untolerated
 
 DAEMON_SETS: Final = "/apis/apps/v1/daemonsets"
@@ -22,7 +23,6 @@ DAEMON_SETS: Final = "/apis/apps/v1/daemonsets"
 OF_DRIVERS: Final = "ebbtide:addons:Drivers"
 """Component that installs drivers and device plugins."""
 
-Manifest: TypeAlias = Mapping[str, Any]
 Role: TypeAlias = Literal["device plugin", "driver installer"]
 
 _PLUGIN: Final = "device plugin"

@@ -1,7 +1,9 @@
 """The version of Kueue's API (Kueue 0.19; v1beta1 is removed in 0.20), and references between its objects."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
+
+from ebbtide.values.paths import Manifest
 
 API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
 API_PATH: Final = f"/apis/{API_VERSION}"
@@ -13,8 +15,6 @@ CONFIGURATION: Final = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "
 """Kueue's own configuration, without any setting."""
 ASLEEP: Final = "ebbtide.dev/asleep"
 """Annotation of a ClusterQueue that is held while its stack sleeps."""
-
-Manifest: TypeAlias = Mapping[str, Any]
 
 
 def plural(kind: str) -> str:

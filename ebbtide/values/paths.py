@@ -9,6 +9,8 @@ from typing import Any, Final, cast
 Key = str | int
 Object = dict[str, Any]
 """An object as in JSON, such as one of Kubernetes."""
+Manifest = Mapping[str, Any]
+"""An object that is only read."""
 
 _PLAIN: Final = re.compile(r"[A-Za-z_$][\w$-]*")
 _WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")

@@ -4,9 +4,9 @@ Sources: Kubernetes docs, labels and selectors, assign-pod-node, and taint-and-t
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
+from typing import Final, Protocol, TypeVar, cast
 
-Raw: TypeAlias = Mapping[str, Any]
+from ebbtide.values.paths import Manifest
 
 
 class Tainted(Protocol):
@@ -33,8 +33,8 @@ _SOFT: Final = "PreferNoSchedule"
 _NEGATIVE: Final = ("NotIn", "DoesNotExist")
 
 
-def _part(raw: Raw, key: str) -> Raw:
-    return cast("Raw", raw.get(key) or {})
+def _part(raw: Manifest, key: str) -> Manifest:
+    return cast("Manifest", raw.get(key) or {})
 
 
 def _none_unknown(_key: str) -> bool:
@@ -42,7 +42,7 @@ def _none_unknown(_key: str) -> bool:
 
 
 def selects(
-    selector: Raw, labels: Mapping[str, str], is_unknown: Callable[[str], bool] = _none_unknown
+    selector: Manifest, labels: Mapping[str, str], is_unknown: Callable[[str], bool] = _none_unknown
 ) -> bool | None:
     """Return whether a selector with `matchLabels` and `matchExpressions` selects labels.
 
@@ -59,14 +59,14 @@ def selects(
         {"key": key, "operator": "In", "values": [value]}
         for key, value in _part(selector, "matchLabels").items()
     ]
-    listed: Iterable[Raw] = selector.get("matchExpressions") or ()
+    listed: Iterable[Manifest] = selector.get("matchExpressions") or ()
     results = {_fulfils(item, labels, is_unknown) for item in (*equal, *listed)}
     if selector.get("matchFields"):
         results.add(None)
     return False if False in results else None if None in results else True
 
 
-def _fulfils(item: Raw, labels: Mapping[str, str], is_unknown: Callable[[str], bool]) -> bool | None:
+def _fulfils(item: Manifest, labels: Mapping[str, str], is_unknown: Callable[[str], bool]) -> bool | None:
     key, operator, values = str(item["key"]), str(item["operator"]), item.get("values") or ()
     value = labels.get(key)
     if value is None:
@@ -81,7 +81,7 @@ def _fulfils(item: Raw, labels: Mapping[str, str], is_unknown: Callable[[str], b
 
 
 def selects_node(
-    pod: Raw, labels: Mapping[str, str], is_unknown: Callable[[str], bool] = _none_unknown
+    pod: Manifest, labels: Mapping[str, str], is_unknown: Callable[[str], bool] = _none_unknown
 ) -> bool | None:
     """Return whether the node selector and the required node affinity of a pod select a node.
 
@@ -92,27 +92,27 @@ def selects_node(
     """
     affinity = _part(_part(pod, "affinity"), "nodeAffinity")
     required = _part(affinity, "requiredDuringSchedulingIgnoredDuringExecution")
-    terms: Iterable[Raw] = required.get("nodeSelectorTerms") or ({},)
+    terms: Iterable[Manifest] = required.get("nodeSelectorTerms") or ({},)
     own = selects({"matchLabels": pod.get("nodeSelector")}, labels, is_unknown)
     by_terms = {selects(term, labels, is_unknown) for term in terms}
     one = True if True in by_terms else None if None in by_terms else False
     return False if False in (own, one) else None if None in (own, one) else True
 
 
-def untolerated(pod: Raw, taints: Iterable[_Taint]) -> Iterator[_Taint]:
+def untolerated(pod: Manifest, taints: Iterable[_Taint]) -> Iterator[_Taint]:
     """Yield the taints that keep a pod off a node.
 
     Args:
         pod: spec of the pod.
         taints: taints of the node.
     """
-    tolerations: Iterable[Raw] = pod.get("tolerations") or ()
+    tolerations: Iterable[Manifest] = pod.get("tolerations") or ()
     for taint in taints:
         if taint.effect != _SOFT and not any(_tolerates(item, taint) for item in tolerations):
             yield taint
 
 
-def _tolerates(toleration: Raw, taint: Tainted) -> bool:
+def _tolerates(toleration: Manifest, taint: Tainted) -> bool:
     return (
         (toleration.get("key") or "") in ("", taint.key)
         and (toleration.get("effect") or "") in ("", taint.effect)

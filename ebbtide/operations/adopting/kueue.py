@@ -31,7 +31,8 @@ from ebbtide.placement.queueing import Order, cohort_name, queueing
 from ebbtide.text import and_list
 from ebbtide.values import quantities
 from ebbtide.values.cloud_kind import CloudKind
-from ebbtide.values.kueue_api import TYPES, Manifest, flavor_names, of_kind
+from ebbtide.values.kueue_api import TYPES, flavor_names, of_kind
+from ebbtide.values.paths import Manifest
 
 _TYPES: Final = (TYPES, "kubernetes:cloud.google.com/")
 _ATOMIC: Final = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"

@@ -16,7 +16,8 @@ from ebbtide.operations.adopting.found import AdoptionError, LeftOut
 from ebbtide.placement.queueing import CPU, MEMORY, Offer, flavor
 from ebbtide.values import quantities
 from ebbtide.values.documents import CONFIG
-from ebbtide.values.kueue_api import API_VERSION, GROUP, Manifest, of_kind
+from ebbtide.values.kueue_api import API_VERSION, GROUP, of_kind
+from ebbtide.values.paths import Manifest
 
 _VERSIONS: Final = (API_VERSION, f"{GROUP}/v1beta1", f"{GROUP}/v1alpha1")
 COMPUTE_CLASS_VERSION: Final = "cloud.google.com/v1"
