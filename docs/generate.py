@@ -49,6 +49,11 @@ _ON_PATH: Final = {
 }
 
 Schema = dict[str, Any]
+_SHARED: Final = (
+    *(f"workflows/{name}.yml" for name in ("destroy", "drift", "preview", "reap", "sleep", "stack", "up")),
+    "actions/tools/action.yml",
+)
+"""Files of `.github` that each template has, too: copies, since a link would leave the template."""
 
 
 def declaration() -> str:
@@ -348,13 +353,6 @@ def pins() -> str:
     current = ", ".join(name for name, pin in PINS.items() if pin.package and name not in newer)
     none = f"No newer release was known in 2026-11, or none was looked for, of {current}."
     return _with_parts("docs/pins.md", pins="\n".join([*table, "", none]))
-
-
-_SHARED: Final = (
-    *(f"workflows/{name}.yml" for name in ("destroy", "drift", "preview", "reap", "sleep", "stack", "up")),
-    "actions/tools/action.yml",
-)
-"""Files of `.github` that each template has, too: copies, since a link would leave the template."""
 
 
 def _copies() -> Iterator[tuple[str, Callable[[], str]]]:

@@ -16,6 +16,22 @@ from urllib.parse import unquote, urlsplit
 
 _AT_LEAST: Final = re.compile(r"([\w.-]+)(?:\[[^\]]*\])?[^;]*?>=([\d.]+)")
 """Name and lower bound of a requirement."""
+_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+_REPEATED: Final = re.compile(r"(\d)\1+")
+_KINDS: Final = {
+    word: words[0]
+    for words in (
+        *((unit, f"{unit}s") for unit in ("second", "minute", "hour", "day", "week", "month", "year")),
+        *(("mib", "mb"), ("gib", "gb"), ("tib", "tb"), ("usd",), ("eur",), ("percent",)),
+        *(("min", "minimum"), ("max", "maximum"), ("enable", "enabled"), ("disable", "disabled")),
+    )
+    for word in words
+}
+"""Words of units and bounds, each with its kind."""
+_UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Control characters except tab and newline, and those that reorder text or end a line."""
+_DISTRIBUTIONS: Final = {"rehearse": ("ebbtide-rehearsal", "rehearsal"), "replay": ("kueue-replay",) * 2}
+"""Distributions of their own that extras have, each with its directory in a checkout."""
 
 
 def several(number: object, singular: str, more: str = "") -> str:
@@ -46,20 +62,6 @@ def _joined(items: Iterable[object], conjunction: str) -> str:
     return f"{', '.join(others)} {conjunction} {last}" if others else last
 
 
-_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
-_REPEATED: Final = re.compile(r"(\d)\1+")
-_KINDS: Final = {
-    word: words[0]
-    for words in (
-        *((unit, f"{unit}s") for unit in ("second", "minute", "hour", "day", "week", "month", "year")),
-        *(("mib", "mb"), ("gib", "gb"), ("tib", "tb"), ("usd",), ("eur",), ("percent",)),
-        *(("min", "minimum"), ("max", "maximum"), ("enable", "enabled"), ("disable", "disabled")),
-    )
-    for word in words
-}
-"""Words of units and bounds, each with its kind."""
-
-
 def is_comparable(written: str, name: str) -> bool:
     """Return whether a name may be suggested: not one with another unit, bound or number, which would be
     accepted and mean something else. A repeated digit is a slip of the keyboard."""
@@ -77,10 +79,6 @@ def did_you_mean(written: str, known: Iterable[str], cutoff: float = 0.7) -> str
     names = {name.lower(): name for name in known if is_comparable(written, name)}
     near = get_close_matches(written.lower(), names, n=1, cutoff=cutoff)
     return f"; did you mean {names[near[0]]}?" if near else "."
-
-
-_UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""Control characters except tab and newline, and those that reorder text or end a line."""
 
 
 def printable(text: str, *, one_line: bool = False) -> str:
@@ -119,10 +117,6 @@ def command_line(*arguments: str) -> str:
     installed = shutil.which("ebbtide")
     first = "ebbtide" if installed and Path(installed).samefile(script) else _relative(script)
     return shlex.join([first, *arguments])
-
-
-_DISTRIBUTIONS: Final = {"rehearse": ("ebbtide-rehearsal", "rehearsal"), "replay": ("kueue-replay",) * 2}
-"""Distributions of their own that extras have, each with its directory in a checkout."""
 
 
 def install_command(*extras: str) -> str:

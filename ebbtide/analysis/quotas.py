@@ -24,6 +24,12 @@ _SHARED: Final = {"spot", "preemptible", "flex-start", "queued"}
 
 _SSD: Final = {"pd-balanced", "pd-ssd"}
 _COUNTS_ACCELERATORS: Final = ("GPU", "TPU")
+Limits: TypeAlias = Mapping[str, Mapping[str, QuotaLimit]]
+"""Limits by region or `global`, and by name of the quota."""
+Verdict: TypeAlias = Literal["enough", "in use", "too low", "unknown"]
+_NOT_GRANTED: Final = {"PREEMPTIBLE_CPUS": "CPUS"}
+"""Quotas of spot machines that Compute Engine ignores until they are granted, and the quotas that it uses
+instead (Compute Engine docs, preemptible, 2026; catalog/data/quotas.csv)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +111,6 @@ def _of_pool(pool: ResolvedPool) -> Iterator[tuple[str, str, int]]:
                 yield region, "cores", machine.vcpus * nodes
         case _:
             assert_never(pool.site.cloud)
-
-
-Limits: TypeAlias = Mapping[str, Mapping[str, QuotaLimit]]
-"""Limits by region or `global`, and by name of the quota."""
-
-Verdict: TypeAlias = Literal["enough", "in use", "too low", "unknown"]
-
-_NOT_GRANTED: Final = {"PREEMPTIBLE_CPUS": "CPUS"}
-"""Quotas of spot machines that Compute Engine ignores until they are granted, and the quotas that it uses
-instead (Compute Engine docs, preemptible, 2026; catalog/data/quotas.csv)."""
 
 
 @dataclass(frozen=True, slots=True)

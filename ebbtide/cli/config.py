@@ -30,16 +30,14 @@ _NO_NAMESPACE: Final = "default"
 """Namespace of a context that names none."""
 _ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _ALTERNATIVES: Final = {"pool": "queue", "queue": "pool"}
-
-
-class ConfigError(EbbtideError):
-    """A file of defaults, or a default, is invalid."""
-
-
 User = Annotated[
     bool, typer.Option("--user", help="Use the user's configuration file instead of the project's.")
 ]
 _Keys = Annotated[list[str], typer.Argument(metavar="KEY…", help=f"{', '.join(KEYS)}.")]
+
+
+class ConfigError(EbbtideError):
+    """A file of defaults, or a default, is invalid."""
 
 
 def config_set(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _PAUSE: Final = 5.0  # seconds between two readings
 _IN_ASCII: Final = "ebbtide-in-ascii"
+_BLANKS: Final = re.compile(r"[ \t]+$", re.MULTILINE)
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str, int]:
@@ -60,9 +61,6 @@ def discard_output() -> None:
 def say(text: str, *, err: bool = False) -> None:
     """Print a text for people, to standard output or standard error."""
     typer.echo(printable(text), err=err)
-
-
-_BLANKS: Final = re.compile(r"[ \t]+$", re.MULTILINE)
 
 
 def write(text: str, out: Path | None) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from ebbtide.operations.ledger import Comparison, Report, Sum
 
+_COLUMNS = ("name", "node_hours", "cost", "attempts", "running", "disruptions", "unpriced_hours")
+
 
 class CostFormat(StrEnum):
     """Output formats of costs."""
@@ -36,9 +38,6 @@ class Group(StrEnum):
     USER = "user"
     JOB = "job"
     POOL = "pool"
-
-
-_COLUMNS = ("name", "node_hours", "cost", "attempts", "running", "disruptions", "unpriced_hours")
 
 
 def cost(

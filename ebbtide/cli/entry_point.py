@@ -97,15 +97,32 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "destroy": "destroy dev",
 }
 """Arguments by command; pools, queues and namespaces are those of the repository's stack dev."""
+_P = ParamSpec("_P")
+_STACK_OPTION: Final = inspect.Parameter(
+    "stack_option",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=None,
+    annotation=Annotated[
+        str | None,
+        typer.Option("--stack", "-s", help="The stack, as for pulumi.", autocompletion=stack_names),
+    ],
+)
+_COMMANDS = cast(
+    "Mapping[str, list[Callable[..., None]]]",
+    {
+        "Review": [init, preview, review, machines, quota, schema],
+        "Cluster": [adopt, doctor, up, status, drift, sleep, wake, extend, reap, destroy],
+        "Work": [profile, run, shell, notebook, job, sweep, follow, jobs, logs, cp, why, cancel, rerun, cost],
+        "Rehearsal": [rehearse, replay],
+    },
+)
+"""The commands, by their group in the help."""
 
 
 def epilog(command: str) -> str:
     """Return the last paragraph of a command's help: its example, with line breaks kept."""
     name = command_line()
     return f"\b\nExample:\n  {'ebbtide' if name.startswith('/') else name} {EXAMPLES[command]}"
-
-
-_P = ParamSpec("_P")
 
 
 class _Groups(TyperGroup):
@@ -189,17 +206,6 @@ def _reporting(command: Callable[_P, None]) -> Callable[_P, None]:
     return run
 
 
-_STACK_OPTION: Final = inspect.Parameter(
-    "stack_option",
-    inspect.Parameter.KEYWORD_ONLY,
-    default=None,
-    annotation=Annotated[
-        str | None,
-        typer.Option("--stack", "-s", help="The stack, as for pulumi.", autocompletion=stack_names),
-    ],
-)
-
-
 def _take_stack_option(options: dict[str, Any]) -> None:
     """Take the stack from `--stack`, which stands for the argument.
 
@@ -247,17 +253,6 @@ def _source(options: Mapping[str, Any]) -> "Source | None":
         return stack_files(options["stack"], options["config_file"], options["cwd"]).source
     return None
 
-
-_COMMANDS = cast(
-    "Mapping[str, list[Callable[..., None]]]",
-    {
-        "Review": [init, preview, review, machines, quota, schema],
-        "Cluster": [adopt, doctor, up, status, drift, sleep, wake, extend, reap, destroy],
-        "Work": [profile, run, shell, notebook, job, sweep, follow, jobs, logs, cp, why, cancel, rerun, cost],
-        "Rehearsal": [rehearse, replay],
-    },
-)
-"""The commands, by their group in the help."""
 
 for _group, _members in _COMMANDS.items():
     for _command in _members:

@@ -25,6 +25,51 @@ _NOT_WRITTEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 _WIDEST: Final = 100
 """Maximum number of columns; longer lines are hard to read."""
+MODULES: Final[Mapping[str, tuple[str, ...]]] = {
+    "gke": ("pulumi", "pulumi_gcp", "pulumi_kubernetes"),
+    "aks": ("pulumi", "pulumi_azure_native", "pulumi_kubernetes"),
+    "kfp": ("kfp",),
+    "train": ("kubeflow",),
+    "gcs": ("gcsfs",),
+    "abfs": ("adlfs",),
+    "cluster": ("kubernetes", "pathspec"),
+    "registry": ("dxf", "requests"),
+    "clouds": ("azure.identity", "google.auth", "requests"),
+    "rehearse": (
+        "ebbtide_rehearsal",
+        "aiohttp",
+        "certifi",
+        "filelock",
+        "google.rpc",
+        "kubernetes",
+        "platformdirs",
+        "requests",
+        "trustme",
+    ),
+    "replay": ("kueue_replay", "msgspec"),
+}
+"""Modules of each extra, as in pyproject.toml; `rehearse` and `replay` have a distribution of their own."""
+_NEEDED_BY: Final[Mapping[str, tuple[str, ...]]] = {"replay": ("rehearse",)}
+"""Extras that an extra needs."""
+OF_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "destroy": ("gke", "cluster", "clouds"),
+    "drift": ("gke", "cluster"),
+    "doctor": ("gke", "cluster", "clouds"),
+    "extend": ("gke", "cluster"),
+    "prices refresh": ("gke", "clouds"),
+    "quota": ("gke", "clouds"),
+    "reap": ("gke", "cluster", "clouds"),
+    "rehearse": ("gke", "rehearse"),
+    "replay": ("gke", "rehearse", "replay"),
+    "trace export": ("cluster",),
+    "trace fetch": ("gke", "rehearse", "replay"),
+    "sleep": ("gke", "cluster", "clouds"),
+    "status": ("gke", "cluster"),
+    "wake": ("gke", "cluster", "clouds"),
+}
+"""Extras of each command; aks is an alternative to gke."""
+_CLOUDS: Final = ("gke", "aks")
+_LOGIN: Final = " Then log in with `gcloud auth application-default login` or `az login`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,56 +201,6 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         visited.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
-
-
-MODULES: Final[Mapping[str, tuple[str, ...]]] = {
-    "gke": ("pulumi", "pulumi_gcp", "pulumi_kubernetes"),
-    "aks": ("pulumi", "pulumi_azure_native", "pulumi_kubernetes"),
-    "kfp": ("kfp",),
-    "train": ("kubeflow",),
-    "gcs": ("gcsfs",),
-    "abfs": ("adlfs",),
-    "cluster": ("kubernetes", "pathspec"),
-    "registry": ("dxf", "requests"),
-    "clouds": ("azure.identity", "google.auth", "requests"),
-    "rehearse": (
-        "ebbtide_rehearsal",
-        "aiohttp",
-        "certifi",
-        "filelock",
-        "google.rpc",
-        "kubernetes",
-        "platformdirs",
-        "requests",
-        "trustme",
-    ),
-    "replay": ("kueue_replay", "msgspec"),
-}
-"""Modules of each extra, as in pyproject.toml; `rehearse` and `replay` have a distribution of their own."""
-
-_NEEDED_BY: Final[Mapping[str, tuple[str, ...]]] = {"replay": ("rehearse",)}
-"""Extras that an extra needs."""
-
-OF_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "destroy": ("gke", "cluster", "clouds"),
-    "drift": ("gke", "cluster"),
-    "doctor": ("gke", "cluster", "clouds"),
-    "extend": ("gke", "cluster"),
-    "prices refresh": ("gke", "clouds"),
-    "quota": ("gke", "clouds"),
-    "reap": ("gke", "cluster", "clouds"),
-    "rehearse": ("gke", "rehearse"),
-    "replay": ("gke", "rehearse", "replay"),
-    "trace export": ("cluster",),
-    "trace fetch": ("gke", "rehearse", "replay"),
-    "sleep": ("gke", "cluster", "clouds"),
-    "status": ("gke", "cluster"),
-    "wake": ("gke", "cluster", "clouds"),
-}
-"""Extras of each command; aks is an alternative to gke."""
-
-_CLOUDS: Final = ("gke", "aks")
-_LOGIN: Final = " Then log in with `gcloud auth application-default login` or `az login`."
 
 
 def advice(error: BaseException, command: str) -> str | None:

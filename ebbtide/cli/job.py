@@ -41,6 +41,19 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The Job's name.")]
 CommandWords = Annotated[
     list[str] | None, typer.Argument(metavar="[-- COMMAND]", help="The command; by default the image's.")
 ]
+Submit = Annotated[
+    bool,
+    typer.Option(
+        "--submit", help="Create it on the cluster of your kubeconfig, and follow it until it ends."
+    ),
+]
+When = Annotated[
+    bool,
+    typer.Option("--when", help="Estimate when it would start, from a replay of the queues; create nothing."),
+]
+_NOT_FIELDS: Final = {"profile", "submit", "when", "context", "format_"}
+_PAIRS: Final = {"env": "env", "secret_env": "secret-env", "secret_volumes": "secret-volume"}
+"""Fields that are mappings, with their options."""
 
 
 def _pools(context: typer.Context) -> list[str]:
@@ -64,20 +77,6 @@ def _completed(context: typer.Context) -> "list[Profile]":
         return [Profile.load(source)] if source else []
     except ProfileError:
         return []
-
-
-Submit = Annotated[
-    bool,
-    typer.Option(
-        "--submit", help="Create it on the cluster of your kubeconfig, and follow it until it ends."
-    ),
-]
-
-
-When = Annotated[
-    bool,
-    typer.Option("--when", help="Estimate when it would start, from a replay of the queues; create nothing."),
-]
 
 
 def _task_options() -> Iterator[Parameter]:
@@ -154,11 +153,6 @@ def job(
             (jobs.job(cluster, **fields),) if nodes == 1 else jobs.job_over_nodes(cluster, nodes, **fields)
         )
     give(manifests, cluster, options)
-
-
-_NOT_FIELDS: Final = {"profile", "submit", "when", "context", "format_"}
-_PAIRS: Final = {"env": "env", "secret_env": "secret-env", "secret_volumes": "secret-volume"}
-"""Fields that are mappings, with their options."""
 
 
 @contextmanager

@@ -21,6 +21,55 @@ if TYPE_CHECKING:
     from ebbtide.placement import Profile
 
 _DEFAULT: Final = "dev"
+_SECRET: Final = ("backend", "env")
+"""Parameters whose values may be secret, and are never printed."""
+_IN_BACKEND: Final = "Stack name, with its organization if it has one"
+ConfigFile = Annotated[
+    Path | None, typer.Option(help="File of the stack; by default Pulumi.STACK.yaml beside Pulumi.yaml.")
+]
+Documents = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--from",
+        metavar="FILE",
+        help="A document about the cluster, as gcloud, az, Terraform or Pulumi writes it, or Kueue's "
+        "objects from kubectl; several times for several files. No cloud is read.",
+    ),
+]
+"""Documents about an existing cluster."""
+ExistingCluster = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The cluster; by default the only one in the files.")
+]
+ClusterContext = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        metavar="NAME",
+        help="Your kubeconfig's context for the cluster: Kueue's objects and the DaemonSets are read there.",
+    ),
+]
+ResourceGroup = Annotated[
+    str | None, typer.Option(help="Resource group of the cluster, if several have its name.")
+]
+PoolsOnly = Annotated[
+    bool, typer.Option("--pools-only", help="Declare the pools alone; the cluster stays with its owner.")
+]
+Out = Annotated[Path | None, typer.Option(help="File to write to instead of standard output.")]
+Cwd = Annotated[Path, typer.Option(help="Directory of the project, or one below it.")]
+Context = Annotated[str, typer.Option(help="The kubeconfig's context; by default the current one.")]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Refresh every 5 seconds until Ctrl-C.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")]
+Namespace = Annotated[
+    str,
+    typer.Option("--namespace", "-n", help="The namespace; by default the configured one, or the context's."),
+]
+OptionalProfile = Annotated[
+    str,
+    typer.Option("--profile", envvar="EBBTIDE_PROFILE", help="The cluster's profile: a file, or the JSON."),
+]
+AllNamespaces = Annotated[
+    bool, typer.Option("--all-namespaces", "-A", help="Include workloads of all namespaces.")
+]
 
 
 class Command(TyperCommand):
@@ -69,10 +118,6 @@ class Command(TyperCommand):
                 raise typer.Exit(ExitStatus.INTERRUPTED) from None
 
 
-_SECRET: Final = ("backend", "env")
-"""Parameters whose values may be secret, and are never printed."""
-
-
 def _words(parameter: Any, typed: Any) -> Iterator[str]:
     """Yield the words of a parameter; an option has its longest name."""
     values: list[str | None] = [*typed] if isinstance(typed, list | tuple) else [typed]
@@ -114,61 +159,13 @@ def _stack(name: str, default: str) -> Any:
     return typer.Argument(metavar="STACK", help=help_, autocompletion=stack_names)
 
 
-_IN_BACKEND: Final = "Stack name, with its organization if it has one"
-
 Stack = Annotated[str | None, _stack("Stack name", _DEFAULT)]
 BackendStack = Annotated[str | None, _stack(_IN_BACKEND, _DEFAULT)]
 """A stack in the backend, optionally with an organization."""
 SelectedStack = Annotated[str | None, _stack(_IN_BACKEND, "the one that `pulumi stack select` selected")]
 """A stack in the backend, whose default is Pulumi's."""
-ConfigFile = Annotated[
-    Path | None, typer.Option(help="File of the stack; by default Pulumi.STACK.yaml beside Pulumi.yaml.")
-]
-Documents = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--from",
-        metavar="FILE",
-        help="A document about the cluster, as gcloud, az, Terraform or Pulumi writes it, or Kueue's "
-        "objects from kubectl; several times for several files. No cloud is read.",
-    ),
-]
-"""Documents about an existing cluster."""
-ExistingCluster = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The cluster; by default the only one in the files.")
-]
-ClusterContext = Annotated[
-    str | None,
-    typer.Option(
-        "--context",
-        metavar="NAME",
-        help="Your kubeconfig's context for the cluster: Kueue's objects and the DaemonSets are read there.",
-    ),
-]
-ResourceGroup = Annotated[
-    str | None, typer.Option(help="Resource group of the cluster, if several have its name.")
-]
-PoolsOnly = Annotated[
-    bool, typer.Option("--pools-only", help="Declare the pools alone; the cluster stays with its owner.")
-]
-Out = Annotated[Path | None, typer.Option(help="File to write to instead of standard output.")]
-Cwd = Annotated[Path, typer.Option(help="Directory of the project, or one below it.")]
 Format = Annotated[PreviewFormat, typer.Option("--format", help="Text for people, or JSON.")]
 FormatOfReport = Annotated[ReportFormat, typer.Option("--format", help="Text, JSON, or an HTML page.")]
-Context = Annotated[str, typer.Option(help="The kubeconfig's context; by default the current one.")]
-Watch = Annotated[bool, typer.Option("--watch", "-w", help="Refresh every 5 seconds until Ctrl-C.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")]
-Namespace = Annotated[
-    str,
-    typer.Option("--namespace", "-n", help="The namespace; by default the configured one, or the context's."),
-]
-OptionalProfile = Annotated[
-    str,
-    typer.Option("--profile", envvar="EBBTIDE_PROFILE", help="The cluster's profile: a file, or the JSON."),
-]
-AllNamespaces = Annotated[
-    bool, typer.Option("--all-namespaces", "-A", help="Include workloads of all namespaces.")
-]
 
 
 def check_namespaces(namespace: str, *, all_namespaces: bool) -> None:

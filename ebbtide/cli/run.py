@@ -28,6 +28,24 @@ if TYPE_CHECKING:
     from ebbtide.work.runs.folder import Folder
     from ebbtide.work.sweeps import Value
 
+CodeInOption = Annotated[
+    CodeIn | None,
+    typer.Option(
+        envvar="EBBTIDE_CODE_IN",
+        help="Storage of the code; by default a layer on the image if the team has a registry, else a "
+        "ConfigMap, or for much code the team's bucket.",
+    ),
+]
+UNRECORDED: Final = {"profile", "when", "context", "format_", "env", "secret_env", "secret_volumes", "setup"}
+"""Options that the annotation with the parameters omits."""
+Setup = Annotated[
+    str, typer.Option(metavar="COMMANDS", help="Shell commands in the folder before the command.")
+]
+Code = Annotated[Path, typer.Option(metavar="DIR", help="The folder of the code.")]
+Replace = Annotated[
+    bool, typer.Option("--replace", help="Delete an existing Job of that name, with its pods.")
+]
+
 
 class RunCommand(Command):
     """A command line `[NAME] [OPTIONS] -- COMMAND`: without a name, the first word of COMMAND is none."""
@@ -45,27 +63,6 @@ class RunCommand(Command):
         if not ctx.resilient_parsing:
             ctx.obj.arguments += ("--", *args[dashes + 1 :])
         return rest
-
-
-CodeInOption = Annotated[
-    CodeIn | None,
-    typer.Option(
-        envvar="EBBTIDE_CODE_IN",
-        help="Storage of the code; by default a layer on the image if the team has a registry, else a "
-        "ConfigMap, or for much code the team's bucket.",
-    ),
-]
-UNRECORDED: Final = {"profile", "when", "context", "format_", "env", "secret_env", "secret_volumes", "setup"}
-"""Options that the annotation with the parameters omits."""
-
-
-Setup = Annotated[
-    str, typer.Option(metavar="COMMANDS", help="Shell commands in the folder before the command.")
-]
-Code = Annotated[Path, typer.Option(metavar="DIR", help="The folder of the code.")]
-Replace = Annotated[
-    bool, typer.Option("--replace", help="Delete an existing Job of that name, with its pods.")
-]
 
 
 @partial(with_shared_options, without=("submit",))

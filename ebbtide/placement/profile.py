@@ -47,6 +47,7 @@ provisioning, 0.19)."""
 
 UNCONFIGURED = "unconfigured"
 UNKNOWN = "unknown"
+_Thing = TypeVar("_Thing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,9 +468,6 @@ def _check_version(version: object) -> None:
         f"This profile cannot be read: its version is {version!r}, this package reads {VERSION}. Install the "
         "version of ebbtide that created the cluster, or write the profile again with this version."
     )
-
-
-_Thing = TypeVar("_Thing")
 
 
 def _named(kind: str, name: str, known: Mapping[str, _Thing], cluster: str) -> _Thing:

@@ -8,6 +8,9 @@ from typing import Final, Protocol, TypeVar, cast
 
 from ebbtide.values.paths import Manifest
 
+_SOFT: Final = "PreferNoSchedule"
+_NEGATIVE: Final = ("NotIn", "DoesNotExist")
+
 
 class Tainted(Protocol):
     """A taint of a node."""
@@ -29,8 +32,6 @@ class Tainted(Protocol):
 
 
 _Taint = TypeVar("_Taint", bound=Tainted)
-_SOFT: Final = "PreferNoSchedule"
-_NEGATIVE: Final = ("NotIn", "DoesNotExist")
 
 
 def _part(raw: Manifest, key: str) -> Manifest:

@@ -21,6 +21,8 @@ from ebbtide.values.paths import is_within, value_at
 VERSION: Final = "ebbtide.dev/drift/v1"
 
 Action: TypeAlias = Literal["none", "update", "create", "replace", "delete", "refuse"]
+_ORDER: Final[Sequence[Action]] = ("refuse", "replace", "delete", "create", "update", "none")
+"""Effects, the most disruptive first."""
 
 
 class FieldDrift(DocumentPart):
@@ -134,10 +136,6 @@ def fingerprint(resources: Iterable[ResourceDrift], unowned: Iterable[UnownedRes
     counts.update(("unowned", "", resource.kind) for resource in unowned)
     shape = "\n".join(f"{number} {' '.join(key)}" for key, number in sorted(counts.items()))
     return hashlib.sha256(shape.encode()).hexdigest()[:16] if counts else ""
-
-
-_ORDER: Final[Sequence[Action]] = ("refuse", "replace", "delete", "create", "update", "none")
-"""Effects, the most disruptive first."""
 
 
 def refreshed(document: Mapping[str, Any], resources: Iterable[ReadResource]) -> dict[str, Any]:

@@ -36,6 +36,11 @@ _EFFECTS: Final[dict[Action, str]] = {
     "none": "an update keeps it as it is",
 }
 _MAKERS: Final = {"autoscaler": "autoscalers", "cloud": "the cloud", "controller": "controllers"}
+_ADVICE: Final = (
+    "Until its state is refreshed, an update does not see these changes, and overwrites those of a resource "
+    "that it changes. To keep one, declare it. To set {} back:"
+)
+_KEPT: Final = "A refresh takes these over, and no update sets them back: undo them first, or keep them"
 
 
 def render(drift: Drift, console: Console, commands: Sequence[str]) -> None:
@@ -95,13 +100,6 @@ def _blocks(drift: Drift, commands: Sequence[str]) -> Iterator[RenderableType]:
     if drift.of_person:
         advice = _ADVICE.format("the others" if kept else "all of them")
         yield Group(Indented(Text(advice), "", ""), *(Text(f"  {command}") for command in commands))
-
-
-_ADVICE: Final = (
-    "Until its state is refreshed, an update does not see these changes, and overwrites those of a resource "
-    "that it changes. To keep one, declare it. To set {} back:"
-)
-_KEPT: Final = "A refresh takes these over, and no update sets them back: undo them first, or keep them"
 
 
 def _kept(resource: ResourceDrift) -> Iterator[str]:

@@ -44,6 +44,8 @@ RULES: Final = (
 """All rules, in the order of the documentation."""
 
 BY_ID: Final = {rule.id: rule for rule in RULES}
+_REFUSED: Final = 3
+"""Strictness of findings of which one is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,10 +219,6 @@ def _pairs(
             by[finding.rule.id, finding.subject].append(finding)
     for key in dict.fromkeys((*after, *before)):
         yield before[key], after[key]
-
-
-_REFUSED: Final = 3
-"""Strictness of findings of which one is refused."""
 
 
 def _strictness(findings: Iterable[Finding]) -> int:

@@ -25,6 +25,11 @@ _SET: Final = "Mandatory, because it has no effect until its limit is set."
 
 
 _PERIODS: Final = {"hour": 1, "month": HOURS_PER_MONTH}
+_PREEMPTED: Final = frozenset({"spot", "preemptible"})
+_STATEFUL_SET: Final = "kubernetes:apps/v1:StatefulSet"
+_POOL_LABELS: Final = ("cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool", "agentpool")
+"""Labels with the pool's name that the clouds add."""
+_ON_DEMAND: Final = "Run it on an on-demand pool."
 
 
 def _cost(stack: Reviewed, name: str, words: str) -> Iterator[RuleFinding]:
@@ -152,12 +157,6 @@ def _longest_lifetime(stack: Reviewed) -> Iterator[RuleFinding]:
             yield RuleFinding(WHOLE, message)
 
 
-_PREEMPTED: Final = frozenset({"spot", "preemptible"})
-_STATEFUL_SET: Final = "kubernetes:apps/v1:StatefulSet"
-_POOL_LABELS: Final = ("cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool", "agentpool")
-"""Labels with the pool's name that the clouds add."""
-
-
 @rule(
     "work-pools-tainted",
     title="Work pools are tainted.",
@@ -238,9 +237,6 @@ def _spot_stateful(stack: Reviewed) -> Iterator[RuleFinding]:
                 if _is_schedulable(spec, pool):
                     message = f"It has volumes, and may run on the {pool.capacity.kind} pool {pool.name}."
                     yield RuleFinding(stack.subject(resource), f"{message} {_ON_DEMAND}")
-
-
-_ON_DEMAND: Final = "Run it on an on-demand pool."
 
 
 def _is_stateful(resource: Resource) -> bool:

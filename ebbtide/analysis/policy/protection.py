@@ -23,6 +23,23 @@ _CONTROL_PLANE_REASON: Final = (
     "A public address exposes the cluster to a stolen credential or a vulnerability. Advisory, since IAM or "
     "Entra ID still checks every request. GKE's DNS endpoint has no authorized networks: IAM protects it."
 )
+DATA: Final = {
+    "gcp:storage/bucket:Bucket": ("bucket", "name"),
+    "gcp:filestore/instance:Instance": ("file share", "name"),
+    "gcp:artifactregistry/repository:Repository": ("registry", "repositoryId"),
+    "azure-native:storage:StorageAccount": ("storage account", "accountName"),
+    "azure-native:containerregistry:Registry": ("registry", "registryName"),
+}
+"""Resources that contain people's data: the noun for each, and the input with its name."""
+_FLOATING: Final = frozenset({"", "latest", "main", "master", "stable", "edge", "nightly"})
+_CHARTS: Final = (
+    "kubernetes:helm.sh/v3:Release",
+    "kubernetes:helm.sh/v3:Chart",
+    "kubernetes:helm.sh/v4:Chart",
+)
+_KUSTOMIZATION: Final = "kubernetes:kustomize/v2:Directory"
+_REMOTE: Final = re.compile(r"^(https?://|git@|git::|github\.com/)")
+_CONTAINERS: Final = ("initContainers", "containers", "ephemeralContainers")
 
 
 def is_ephemeral(cluster: Resource) -> bool:
@@ -151,16 +168,6 @@ def _permanent_protected(stack: Reviewed) -> Iterator[RuleFinding]:
         yield RuleFinding(of_cluster(cluster), message)
 
 
-DATA: Final = {
-    "gcp:storage/bucket:Bucket": ("bucket", "name"),
-    "gcp:filestore/instance:Instance": ("file share", "name"),
-    "gcp:artifactregistry/repository:Repository": ("registry", "repositoryId"),
-    "azure-native:storage:StorageAccount": ("storage account", "accountName"),
-    "azure-native:containerregistry:Registry": ("registry", "registryName"),
-}
-"""Resources that contain people's data: the noun for each, and the input with its name."""
-
-
 @rule(
     "data-kept",
     title="A change deletes nothing that contains people's data.",
@@ -181,17 +188,6 @@ def _deleted_data(stack: Reviewed) -> Iterator[RuleFinding]:
                 "keeps its storage with `storageName: FORMER-NAME`. Or copy what is needed and declare an "
                 f"exception to data-kept for {name}.",
             )
-
-
-_FLOATING: Final = frozenset({"", "latest", "main", "master", "stable", "edge", "nightly"})
-_CHARTS: Final = (
-    "kubernetes:helm.sh/v3:Release",
-    "kubernetes:helm.sh/v3:Chart",
-    "kubernetes:helm.sh/v4:Chart",
-)
-_KUSTOMIZATION: Final = "kubernetes:kustomize/v2:Directory"
-_REMOTE: Final = re.compile(r"^(https?://|git@|git::|github\.com/)")
-_CONTAINERS: Final = ("initContainers", "containers", "ephemeralContainers")
 
 
 def _shown(resource: Resource, text: str) -> str:

@@ -13,6 +13,14 @@ from ebbtide.values.cloud_kind import CloudKind
 
 STACK: Final = "stack"
 """Name of the whole stack in exceptions."""
+_TEMPLATE: Final = "spec.template.spec"
+_PATHS: Final = {
+    "Pod": "spec",
+    "CronJob": "spec.jobTemplate.spec.template.spec",
+    **dict.fromkeys(
+        ("DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"), _TEMPLATE
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,16 +146,6 @@ def of_pool(pool: RecordedPool) -> Subject:
 def of_cluster(cluster: ClusterFacts) -> Subject:
     """Return a cluster as a subject."""
     return Subject("cluster", cluster.name, cluster.urn)
-
-
-_TEMPLATE: Final = "spec.template.spec"
-_PATHS: Final = {
-    "Pod": "spec",
-    "CronJob": "spec.jobTemplate.spec.template.spec",
-    **dict.fromkeys(
-        ("DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"), _TEMPLATE
-    ),
-}
 
 
 def pod_spec(resource: Resource) -> Inputs | None:

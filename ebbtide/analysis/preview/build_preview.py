@@ -50,6 +50,8 @@ from ebbtide.text import several
 
 _P = TypeVar("_P", bound=BaseModel)
 _PROVIDER: Final = "pulumi:providers:"
+_RESERVATIONS: Final = {"specific": "of its own", "any": "any", "any-then-fail": "any, and no other machines"}
+"""Words for a reservation without a name, by affinity."""
 
 
 def preview_of(
@@ -269,10 +271,6 @@ def _counts(recording: Recording) -> Counts:
         retained=sum(resource.retain_on_delete for resource in recording if resource.custom),
         by_type=dict(sorted(Counter(resource.type for resource in recording).items())),
     )
-
-
-_RESERVATIONS: Final = {"specific": "of its own", "any": "any", "any-then-fail": "any, and no other machines"}
-"""Words for a reservation without a name, by affinity."""
 
 
 def pool_report(

@@ -51,6 +51,17 @@ _LONG: Final = 200
 shown in part."""
 _SHOWN: Final = 24
 _SEVERITY_STYLES: Final[Mapping[str, str]] = {"warning": "yellow", "error": "bold red", "info": _QUIET}
+_NAMED: Final = 3
+"""Maximum number of a rule's resources that the overview names; the rest are counted."""
+_RULES: Final = 4
+"""Maximum number of a level's rules that the overview names."""
+_MORE: Final = "More: --tree, --values, --format json."
+_ASSUMED: Final = (
+    "No cloud was contacted. Values marked assumed replace a cloud's response; ids that a cloud derives from "
+    "names are not marked. `--format json` lists all of them."
+)
+_LONGEST: Final = 100
+"""Maximum length of a line; longer texts are shortened. The JSON document has them whole."""
 
 
 def render(preview: Preview, console: Console, *, tree: bool = False, values: bool = False) -> None:
@@ -117,12 +128,6 @@ def _other_findings(preview: Preview) -> Iterator[Text]:
 def _first(rules: Sequence[str]) -> str:
     rest = len(rules) - _RULES
     return ", ".join([*rules[:_RULES], *([f"{rest} more"] if rest > 0 else [])])
-
-
-_NAMED: Final = 3
-"""Maximum number of a rule's resources that the overview names; the rest are counted."""
-_RULES: Final = 4
-"""Maximum number of a level's rules that the overview names."""
 
 
 def _title(preview: Preview) -> RenderableType:
@@ -315,13 +320,6 @@ def _summary(preview: Preview) -> RenderableType:
     return Group(*lines)
 
 
-_MORE: Final = "More: --tree, --values, --format json."
-_ASSUMED: Final = (
-    "No cloud was contacted. Values marked assumed replace a cloud's response; ids that a cloud derives from "
-    "names are not marked. `--format json` lists all of them."
-)
-
-
 def _counted(counts: Counts) -> str:
     parts = [f"{counts.created} to create"]
     for number, label in (
@@ -337,10 +335,6 @@ def _counted(counts: Counts) -> str:
         if number:
             parts.append(f"{number} {label}")
     return f"{counts.resources} resources: {', '.join(parts)}."
-
-
-_LONGEST: Final = 100
-"""Maximum length of a line; longer texts are shortened. The JSON document has them whole."""
 
 
 def resource_tree(preview: Preview, *, values: bool) -> Iterator[RenderableType]:

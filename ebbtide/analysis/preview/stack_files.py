@@ -35,6 +35,12 @@ PLACEHOLDER: Final = "encrypted-in-the-stack-file"
 """Placeholder for an encrypted value, in a form that is valid in resource names."""
 
 _DECLARATION_KEYS: Final = {"type", "description", "items", "default", "value", "secret"}
+_REQUIRED: Final = ("name", "owner", "cloud", "pools")
+"""Required fields: if one is missing, the declaration's own error names the misplaced key."""
+_PRICES: Final = "ebbtide:prices"
+"""Configuration key of the user's price file, relative to the directory of `Pulumi.yaml`."""
+_PROJECT_FILES: Final = ("Pulumi.yaml", "Pulumi.yml")
+_STACK_FILE: Final = re.compile(r"^Pulumi\.(?P<stack>[\w.-]+)\.ya?ml$")
 
 
 class StackFileError(EbbtideError):
@@ -157,16 +163,6 @@ def _declaration(entry: Yaml) -> dict[str, Yaml]:
     if isinstance(entry, dict) and entry and set(entry) <= _DECLARATION_KEYS:
         return entry
     return {"value": entry}
-
-
-_REQUIRED: Final = ("name", "owner", "cloud", "pools")
-"""Required fields: if one is missing, the declaration's own error names the misplaced key."""
-
-_PRICES: Final = "ebbtide:prices"
-"""Configuration key of the user's price file, relative to the directory of `Pulumi.yaml`."""
-
-_PROJECT_FILES: Final = ("Pulumi.yaml", "Pulumi.yml")
-_STACK_FILE: Final = re.compile(r"^Pulumi\.(?P<stack>[\w.-]+)\.ya?ml$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,10 @@ from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.documents import DocumentPart
 
+_Part = TypeVar("_Part", bound=Declared)
+FindMachine: TypeAlias = Callable[[str], Machine | None]
+"""Returns the machine type of a name; None if it is unknown."""
+
 
 @dataclass(frozen=True, slots=True)
 class QueueFacts:
@@ -124,17 +128,10 @@ class Inputs:
         return tuple(item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()
 
 
-_Part = TypeVar("_Part", bound=Declared)
-
-
 def part(model: type[_Part], values: Mapping[str, Any], **defaults: Any) -> _Part | None:
     """Return a part of a pool with the values that are present; None if there are none."""
     known = {name: value for name, value in values.items() if value is not None}
     return model.model_construct(**defaults | known) if known else None
-
-
-FindMachine: TypeAlias = Callable[[str], Machine | None]
-"""Returns the machine type of a name; None if it is unknown."""
 
 
 class RecordedPool(ResolvedPool):

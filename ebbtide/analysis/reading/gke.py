@@ -55,6 +55,7 @@ _DISK_GIB: Final = 100  # GKE v1 API, NodeConfig.diskSizeGb
 _DISK_TYPE: Final = "pd-balanced"
 
 _CATALOG: Final[FindMachine] = partial(find_machine, CloudKind.GKE)
+_DEFAULT_POOL: Final = ("initialNodeCount", "nodeConfig", "nodeLocations")
 
 
 def read_node_pool(resource: Resource, **declared: Any) -> RecordedPool:
@@ -116,9 +117,6 @@ def read_inline_pools(resource: Resource, **declared: Any) -> Iterator[RecordedP
             inline=True,
             **declared,
         )
-
-
-_DEFAULT_POOL: Final = ("initialNodeCount", "nodeConfig", "nodeLocations")
 
 
 def read_pool(

@@ -20,6 +20,27 @@ from ebbtide.declaration.model.resolved_pool import ResolvedPool, declared_machi
 from ebbtide.text import and_list
 from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
+TOPOLOGIES: Final = by_cloud(gke="ebbtide:gke:Topology", aks="ebbtide:aks:Topology")
+"""Components of a cluster with its network and pools."""
+_OF_POOL: Final = ("overrides", "machine")
+_OF_CLUSTER: Final = ("poolOverrides", "poolMachine")
+"""Inputs of the component of a pool, and of a cluster with a pool, with the pool's declared fields."""
+_CLUSTERS: Final = dict(
+    by_cloud(gke=(gke.CLUSTER, gke.read_cluster), aks=(aks.CLUSTER, aks.read_cluster)).values()
+)
+_CLOUDS: Final = {
+    type_: cloud
+    for cloud, types in by_cloud(gke=(gke.CLUSTER, gke.NODE_POOL), aks=(aks.CLUSTER, aks.AGENT_POOL)).items()
+    for type_ in types
+}
+_PREFIXES: Final = by_cloud(gke="gcp:container/", aks="azure-native:containerservice")
+_SOFT: Final = "PreferNoSchedule"
+_DEVICES: Final = {"nvidia.com/gpu", "google.com/tpu"}
+_CLASS: Final = "kubernetes:cloud.google.com/v1:ComputeClass"
+_MAP: Final = "kubernetes:core/v1:ConfigMap"
+_EXPANDER: Final = "cluster-autoscaler-priority-expander"
+_PRIORITIES: Final = TypeAdapter(dict[int, list[str]])
+
 
 def read_pools(recording: Recording) -> tuple[RecordedPool, ...]:
     """Return every node pool that the program creates, in order of registration, system pools first.
@@ -50,10 +71,6 @@ def read_clusters(recording: Recording) -> tuple[ClusterFacts, ...]:
     )
 
 
-TOPOLOGIES: Final = by_cloud(gke="ebbtide:gke:Topology", aks="ebbtide:aks:Topology")
-"""Components of a cluster with its network and pools."""
-
-
 def read_resource_overrides(recording: Recording) -> dict[str, Plain]:
     """Return the declared overrides of resources beside clusters and pools, by path below `cloud`."""
     written = (
@@ -64,20 +81,6 @@ def read_resource_overrides(recording: Recording) -> dict[str, Plain]:
     return {
         path: value for resources in written if resources for path, value in leaves(resources, "resources")
     }
-
-
-_OF_POOL: Final = ("overrides", "machine")
-_OF_CLUSTER: Final = ("poolOverrides", "poolMachine")
-"""Inputs of the component of a pool, and of a cluster with a pool, with the pool's declared fields."""
-
-_CLUSTERS: Final = dict(
-    by_cloud(gke=(gke.CLUSTER, gke.read_cluster), aks=(aks.CLUSTER, aks.read_cluster)).values()
-)
-_CLOUDS: Final = {
-    type_: cloud
-    for cloud, types in by_cloud(gke=(gke.CLUSTER, gke.NODE_POOL), aks=(aks.CLUSTER, aks.AGENT_POOL)).items()
-    for type_ in types
-}
 
 
 def _input(resource: Resource, recording: Recording, name: str) -> dict[str, Plain]:
@@ -138,9 +141,6 @@ def _pools(recording: Recording) -> Iterator[RecordedPool]:
                 assert_never(cloud)
 
 
-_PREFIXES: Final = by_cloud(gke="gcp:container/", aks="azure-native:containerservice")
-
-
 def read_accounts(recording: Recording, cloud: CloudKind, config: Mapping[str, str]) -> list[str]:
     """Return the projects, or on Azure the subscriptions, of a cloud's clusters and pools.
 
@@ -162,10 +162,6 @@ def read_accounts(recording: Recording, cloud: CloudKind, config: Mapping[str, s
     return sorted({account for account in first if account})
 
 
-_SOFT: Final = "PreferNoSchedule"
-_DEVICES: Final = {"nvidia.com/gpu", "google.com/tpu"}
-
-
 def admits(pool: ResolvedPool) -> str:
     """Describe which pods the scheduler admits to a pool, as a sentence without a full stop.
 
@@ -183,12 +179,6 @@ def admits(pool: ResolvedPool) -> str:
     ]
     sentence = f"only pods that {' and '.join(needs)}" if needs else "any pod"
     return f"{sentence}, rather those that tolerate {and_list(soft)}" if soft else sentence
-
-
-_CLASS: Final = "kubernetes:cloud.google.com/v1:ComputeClass"
-_MAP: Final = "kubernetes:core/v1:ConfigMap"
-_EXPANDER: Final = "cluster-autoscaler-priority-expander"
-_PRIORITIES: Final = TypeAdapter(dict[int, list[str]])
 
 
 def read_fallbacks(

@@ -12,6 +12,8 @@ from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.values import quantities
 from ebbtide.values.kueue_api import TYPES, flavors_of_queues, selects
 
+_BYTES: Final = {"memory", "ephemeral-storage"}
+
 
 def read_flavors(recording: Recording, pools: Sequence[ResolvedPool]) -> dict[str, list[int]]:
     """Return the pools of each flavor, as positions in `pools`."""
@@ -99,6 +101,3 @@ def _amount(resource: Inputs, path: str) -> float | None:
     """Parse a quantity; None if absent."""
     text = resource.text(path)
     return float(quantities.parse(text)) if text else None
-
-
-_BYTES: Final = {"memory", "ephemeral-storage"}

@@ -156,6 +156,9 @@ RESOURCES: Final[Mapping[str, ResourceTemplate]] = {
 # Microsoft's own applications, the same in every tenant (AKS documentation, `kubelogin-authentication`).
 _AKS_SERVER: Final = "6dae42f8-4368-4678-94ff-3960e28e3630"
 _AKS_CLIENT: Final = "80faf920-1908-4b52-b5ef-a8e7bedfc67a"
+# A single subscription and tenant for all ids, so that they are consistent.
+TENANT: Final = uuid_for("tenant")
+_SUBSCRIPTION: Final = uuid_for("subscription")
 
 
 def credentials(
@@ -197,11 +200,6 @@ def credentials(
     }
     text = json.dumps(kubeconfig, indent=2)  # JSON is valid YAML
     return {"kubeconfigs": [{"name": kind, "value": base64.b64encode(text.encode()).decode()}]}
-
-
-# A single subscription and tenant for all ids, so that they are consistent.
-TENANT: Final = uuid_for("tenant")
-_SUBSCRIPTION: Final = uuid_for("subscription")
 
 
 def _named(key: str) -> Derivation:

@@ -33,6 +33,10 @@ _CLUSTER: Final = "projects/{project}/locations/{location}/clusters/{name}"
 _EMAIL: Final = "{accountId}@{accountHost}"
 _AGENT: Final = "service-{number}@gcp-sa-{service:label}.iam.gserviceaccount.com"
 _STORAGE_AGENT: Final = "service-{number}@gs-project-accounts.iam.gserviceaccount.com"
+_NUMBER: Final = "000000000000"  # a project number that no project has
+# Regions whose zones do not start at a (compute/docs/regions-zones, 2026-11); all others are assumed to have
+# zones a, b and c.
+_ZONES: Final = {"us-east1": "bcd", "europe-west1": "bcd"}
 
 
 def _linked(id_: str, **outputs: str) -> ResourceTemplate:
@@ -194,9 +198,6 @@ INVOKES: Final[Mapping[str, Mapping[str, Template]]] = {
 """Templates of results by function token."""
 
 
-_NUMBER: Final = "000000000000"  # a project number that no project has
-
-
 def _name(facts: Facts) -> str | None:
     """Return Pulumi's auto-name for a resource without a declared name: the logical name and random
     digits."""
@@ -223,10 +224,6 @@ _DERIVED: Final[Mapping[str, Derivation]] = {
     "number": lambda _: _NUMBER,
     "accessToken": lambda _: f"{WORD}-access-token",
 }
-
-# Regions whose zones do not start at a (compute/docs/regions-zones, 2026-11); all others are assumed to have
-# zones a, b and c.
-_ZONES: Final = {"us-east1": "bcd", "europe-west1": "bcd"}
 
 
 def _zones(question: Question) -> dict[str, Plain]:

@@ -46,6 +46,22 @@ BROTCtrsVoQaegIhAPBLZWI8Z2YzXNYQMt8yvC7mQhVouMqytkMrduCESf1l
 
 CERTIFICATE_BASE64: Final = base64.b64encode(CERTIFICATE.encode()).decode()
 """`CERTIFICATE` in the clouds' encoding."""
+Template: TypeAlias = "str | bool | Mapping[str, Template] | Sequence[Template]"
+"""JSON whose strings reference facts: `projects/{project}/zones/{zone}`."""
+Derivation = Callable[["Facts"], str | None]
+"""Derive a fact from others; None if impossible."""
+# Path segments that precede names in an id, and the tables' terms for those names.
+_PARTS: Final = {
+    "projects": "project",
+    "locations": "location",
+    "regions": "region",
+    "zones": "zone",
+    "clusters": "cluster",
+    "subscriptions": "subscriptionId",
+    "resourceGroups": "resourceGroupName",
+    "managedClusters": "resourceName",
+    "virtualNetworks": "virtualNetworkName",
+}
 
 
 def uuid_for(seed: str) -> str:
@@ -202,10 +218,6 @@ def assumed_paths(question: Question, answer: Answer) -> tuple[str, ...]:
     return paths if question.id else ("id", *paths)
 
 
-Template: TypeAlias = "str | bool | Mapping[str, Template] | Sequence[Template]"
-"""JSON whose strings reference facts: `projects/{project}/zones/{zone}`."""
-
-
 class ResourceTemplate(NamedTuple):
     """A cloud's response for a resource.
 
@@ -215,10 +227,6 @@ class ResourceTemplate(NamedTuple):
 
     id: str
     outputs: Mapping[str, Template] = {}
-
-
-Derivation = Callable[["Facts"], str | None]
-"""Derive a fact from others; None if impossible."""
 
 
 class Text(str):
@@ -268,20 +276,6 @@ class Facts(dict[str, str]):
         derive = self._derivations.get(key)
         text = self.known(key) or (derive(self) if derive else None) or f"{WORD}-{key.lower()}"
         return self.setdefault(key, Text(text))
-
-
-# Path segments that precede names in an id, and the tables' terms for those names.
-_PARTS: Final = {
-    "projects": "project",
-    "locations": "location",
-    "regions": "region",
-    "zones": "zone",
-    "clusters": "cluster",
-    "subscriptions": "subscriptionId",
-    "resourceGroups": "resourceGroupName",
-    "managedClusters": "resourceName",
-    "virtualNetworks": "virtualNetworkName",
-}
 
 
 def _parts(id_: str | None) -> dict[str, str]:

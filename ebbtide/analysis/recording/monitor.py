@@ -30,6 +30,25 @@ from ebbtide.analysis.recording.values import SECRET_TEXT, Plain, Secret, fill_s
 
 _MIN_SECRET_LENGTH: Final = 6
 """Shorter secrets are not masked: masking every `a` or `true` would garble the text and hide nothing."""
+_SEVERITIES: Final[dict[int, Severity]] = {
+    engine_pb2.INFO: "info",
+    engine_pb2.WARNING: "warning",
+    engine_pb2.ERROR: "error",
+}
+NEEDS_STATE: Final = "state"
+"""Target of the callbacks of transforms that need a state, which a preview does not have."""
+_GET_RESOURCE: Final = "pulumi:pulumi:getResource"
+_RESOURCE_MARK: Final = "@isPulumiResource"  # the SDK's marker on exported resources
+Frames = tuple[tuple[str, int], ...]
+_EVENTS: Final = (
+    "before_create",
+    "after_create",
+    "before_update",
+    "after_update",
+    "before_delete",
+    "after_delete",
+    "on_error",
+)
 
 
 class MessageLog:
@@ -64,13 +83,6 @@ class MessageLog:
         self.messages.append(Message(severity=severity, text=self.clean(text), urn=urn or None))
 
 
-_SEVERITIES: Final[dict[int, Severity]] = {
-    engine_pb2.INFO: "info",
-    engine_pb2.WARNING: "warning",
-    engine_pb2.ERROR: "error",
-}
-
-
 class RecordingEngine(MockEngine):
     """Record `pulumi.log` messages. Debug messages, some six for each resource, are dropped."""
 
@@ -86,15 +98,6 @@ class RecordingEngine(MockEngine):
 
     def RequirePulumiVersion(self, request: engine_pb2.RequirePulumiVersionRequest) -> None:  # noqa: N802
         """Accept every version: no engine runs."""
-
-
-NEEDS_STATE: Final = "state"
-"""Target of the callbacks of transforms that need a state, which a preview does not have."""
-_GET_RESOURCE: Final = "pulumi:pulumi:getResource"
-_RESOURCE_MARK: Final = "@isPulumiResource"  # the SDK's marker on exported resources
-
-
-Frames = tuple[tuple[str, int], ...]
 
 
 class DuplicateResourceError(Exception):
@@ -454,17 +457,6 @@ def _alias(alias: alias_pb2.Alias) -> str:
         "stack": spec.stack,
     }
     return " ".join(f"{key}={value}" for key, value in parts.items() if value)
-
-
-_EVENTS: Final = (
-    "before_create",
-    "after_create",
-    "before_update",
-    "after_update",
-    "before_delete",
-    "after_delete",
-    "on_error",
-)
 
 
 def hooks_of(

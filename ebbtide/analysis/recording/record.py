@@ -51,6 +51,8 @@ from ebbtide.lazy_packages import collect_rarely
 
 _STASH: Final = "pulumi:index:Stash"
 """A resource whose first value the engine keeps in the state (pulumi 3.259, deploy/builtins.go)."""
+Hook: TypeAlias = Callable[[bytes], Awaitable[Response]]
+Program = Callable[[], Any]
 
 
 def _object(question: Question) -> Answer:
@@ -82,8 +84,6 @@ ASSUMPTIONS: Final = (
     | Assumptions(resources={_STASH: _stash}, packages={"kubernetes": _object, "pulumi": _provider})
 )
 """The combined tables of Google Cloud, Azure and Kubernetes."""
-
-Hook: TypeAlias = Callable[[bytes], Awaitable[Response]]
 
 
 class Callbacks(_CallbackServicer):
@@ -117,9 +117,6 @@ class Callbacks(_CallbackServicer):
 
     async def serve(self) -> None:
         """Start no server."""
-
-
-Program = Callable[[], Any]
 
 
 def record(  # noqa: PLR0913 - all but the first have names

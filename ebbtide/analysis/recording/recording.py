@@ -13,6 +13,9 @@ from ebbtide.analysis.recording.values import Plain
 
 STACK_TYPE: Final = "pulumi:pulumi:Stack"
 _PREFIX: Final = "urn:pulumi:"
+Severity: TypeAlias = Literal["info", "warning", "error"]
+_PART: Final = re.compile(r"(parent|type|name|project|stack)=(.*?)(?= (?:parent|type|name|project|stack)=|$)")
+_NO_PARENT: Final = "the stack"
 
 
 def urn_of(stack: str, project: str, parent: str | None, type_: str, name: str) -> str:
@@ -38,9 +41,6 @@ def stack_and_project(urn: str) -> tuple[str, str]:
     """Return the stack and the project of a URN; the project is empty if the URN is malformed."""
     stack, project = f"{urn.removeprefix(_PREFIX)}::".split("::")[:2]
     return stack, project
-
-
-Severity: TypeAlias = Literal["info", "warning", "error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,9 +225,6 @@ class Recording:
 
 Updates: TypeAlias = Callable[[Recording], Iterable[tuple[Resource, Resource]]]
 """Function that returns the updated resources of a recording, before and after."""
-
-_PART: Final = re.compile(r"(parent|type|name|project|stack)=(.*?)(?= (?:parent|type|name|project|stack)=|$)")
-_NO_PARENT: Final = "the stack"
 
 
 def former_resources(before: Recording, after: Recording) -> dict[str, Resource]:

@@ -15,6 +15,30 @@ from ebbtide.values.paths import child_path, path_keys
 if TYPE_CHECKING:  # commands that record nothing work without protobuf
     from google.protobuf import struct_pb2
 
+# Part of the engine's protocol: sdk/go/common/resource/properties.go and sdk/go/common/resource/asset.go of
+# pulumi.
+SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
+SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - no password
+ASSET: Final = "c44067f5952c0a294b673a41bacd8c17"
+ARCHIVE: Final = "0def7320c3a5731c473e5ecbe6d01bc7"
+SECRET_TEXT: Final = "[secret]"  # noqa: S105 - no password
+"""The display text of a secret."""
+UNKNOWN_TEXT: Final = "[unknown]"
+"""The display text of an unknown value."""
+Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | Secret | Unknown | None"
+"""A recorded value: JSON, with secrets wrapped and unknown values marked."""
+_LOGIN: Final = re.compile(r"://[^/?#@\s]+:[^/?#@\s]*@")
+"""User and password in a URL, such as a proxy's."""
+_OF_USERS: Final = re.compile(r"(?i)(labels|tags|annotations)\b")
+_NAMED: Final = re.compile(
+    r"(?i)((password|passphrase|secret|token|(private|client|access|account|api)_?key)"
+    r"|headers\[\d+\]\.values?(\[\d+\])?)(\"\])?$"
+)
+"""Paths of text that is a secret: passwords, keys, and values of HTTP headers, such as a registry's."""
+_REFERENCE: Final = "5cf8f73096256a8f31e491e813e4eb8e"
+_OUTPUT: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
+_UNKNOWN: Final = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+
 
 class Unknown(Enum):
     """The type of `UNKNOWN`: a single-member enum, so that `value is UNKNOWN` narrows and copies are
@@ -29,19 +53,6 @@ class Unknown(Enum):
 
 UNKNOWN: Final = Unknown.UNKNOWN
 """A value that only the cloud knows, without an assumed response."""
-
-# Part of the engine's protocol: sdk/go/common/resource/properties.go and sdk/go/common/resource/asset.go of
-# pulumi.
-SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
-SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - no password
-ASSET: Final = "c44067f5952c0a294b673a41bacd8c17"
-ARCHIVE: Final = "0def7320c3a5731c473e5ecbe6d01bc7"
-
-SECRET_TEXT: Final = "[secret]"  # noqa: S105 - no password
-"""The display text of a secret."""
-
-UNKNOWN_TEXT: Final = "[unknown]"
-"""The display text of an unknown value."""
 
 
 @final
@@ -63,20 +74,6 @@ class Secret:
         return isinstance(other, Secret) and self.value == other.value
 
     __hash__ = None  # pyright: ignore[reportAssignmentType] - the value may be a dict
-
-
-Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | Secret | Unknown | None"
-"""A recorded value: JSON, with secrets wrapped and unknown values marked."""
-
-
-_LOGIN: Final = re.compile(r"://[^/?#@\s]+:[^/?#@\s]*@")
-"""User and password in a URL, such as a proxy's."""
-_OF_USERS: Final = re.compile(r"(?i)(labels|tags|annotations)\b")
-_NAMED: Final = re.compile(
-    r"(?i)((password|passphrase|secret|token|(private|client|access|account|api)_?key)"
-    r"|headers\[\d+\]\.values?(\[\d+\])?)(\"\])?$"
-)
-"""Paths of text that is a secret: passwords, keys, and values of HTTP headers, such as a registry's."""
 
 
 def is_secret(path: str, value: Plain) -> bool:
@@ -146,11 +143,6 @@ def leaves(value: Plain, path: str = "") -> Iterator[tuple[str, Plain]]:
             yield from leaves(item, child_path(path, index))
     else:
         yield path, value
-
-
-_REFERENCE: Final = "5cf8f73096256a8f31e491e813e4eb8e"
-_OUTPUT: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
-_UNKNOWN: Final = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
 
 def properties(struct: "struct_pb2.Struct") -> dict[str, Plain]:

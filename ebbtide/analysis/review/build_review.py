@@ -37,6 +37,12 @@ from ebbtide.values.clock import in_utc
 from ebbtide.values.cloud_kind import by_cloud
 
 _PROVIDER: Final = "pulumi:providers:"
+_NAMESPACE: Final = "kubernetes:core/v1:Namespace"
+_ROLE_BINDING: Final = "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding"
+POOL_NAMES: Final[Mapping[str, str]] = dict(
+    by_cloud(gke=("ebbtide:gke:NodePool", "name"), aks=("ebbtide:aks:NodePool", "agentPoolName")).values()
+)
+"""Input with a pool's name, by the type of its component."""
 
 
 def review_of(
@@ -139,14 +145,6 @@ def _verdict(
         change.action in ("replace", "delete") for change in difference.changes
     )
     return "warn" if levels or ends_work or (difference and difference.consequences) else "pass"
-
-
-_NAMESPACE: Final = "kubernetes:core/v1:Namespace"
-_ROLE_BINDING: Final = "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding"
-POOL_NAMES: Final[Mapping[str, str]] = dict(
-    by_cloud(gke=("ebbtide:gke:NodePool", "name"), aks=("ebbtide:aks:NodePool", "agentPoolName")).values()
-)
-"""Input with a pool's name, by the type of its component."""
 
 
 def new_pools_beside(after: Recording) -> tuple[Message, ...]:

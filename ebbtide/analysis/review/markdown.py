@@ -44,6 +44,11 @@ _PICTURED: Final = 40
 """Maximum number of pools in a diagram; GitHub renders no flowchart of more than 50,000 characters."""
 _LONGEST_VALUE: Final = 60
 _WHOLE: Final = "`ebbtide review --format html` has everything."
+_SHOWN: Final = 10
+_PATHS: Final = 3
+_OPEN: Final = 12
+"""Maximum number of pools in a diagram that is not folded."""
+_PLAIN = re.compile(r"[^\w ./:,+=()-]")
 
 
 def render(review: Review | FailedReview) -> str:
@@ -115,9 +120,6 @@ def _head(review: Review) -> Section:
     return Section(rows=("\n".join(lines),), folded=False)
 
 
-_SHOWN: Final = 10
-
-
 def _more(items: Sequence[str]) -> str:
     return f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
 
@@ -161,9 +163,6 @@ def _change(change: ChangeReport) -> str:
     why = f", forced by {named}" if forcing else f": {named}" if paths else ""
     name = f"pool {code_span(change.pool)}" if change.pool else f"{code_span(change.name)}"
     return f"- {change.action} {name} ({escaped(type_words(change.type))}){why}"
-
-
-_PATHS: Final = 3
 
 
 def _fields(review: Review) -> Section:
@@ -322,10 +321,6 @@ def _picture(review: Review) -> Section:
     )
 
 
-_OPEN: Final = 12
-"""Maximum number of pools in a diagram that is not folded."""
-
-
 def _warnings(review: Review) -> Section:
     warnings = review.preview.warnings
     return Section(
@@ -334,9 +329,6 @@ def _warnings(review: Review) -> Section:
         noun="message",
         folded=all(message.severity != "error" for message in warnings),
     )
-
-
-_PLAIN = re.compile(r"[^\w ./:,+=()-]")
 
 
 def flowchart(preview: Preview) -> Iterator[str]:

@@ -43,6 +43,15 @@ from ebbtide.analysis.review.summary import (
 
 _OPEN: Final = 40
 """Maximum number of pools in a diagram that is not folded."""
+_LINE: Final = 17
+_PADDING: Final = 12
+_GAP: Final = 16
+_LETTER: Final = 7.2
+"""Width of a letter in a 13-pixel font, pixels."""
+_NODE: Final = 9
+"""Edge length of a node's square, pixels."""
+_DRAWN: Final = 14
+"""Maximum number of drawn nodes."""
 
 
 def render(review: Review | FailedReview) -> str:
@@ -131,19 +140,6 @@ def _templates() -> Environment:
         "urn_name": urn_name,
     }
     return templates
-
-
-_LINE: Final = 17
-_PADDING: Final = 12
-_GAP: Final = 16
-_LETTER: Final = 7.2
-"""Width of a letter in a 13-pixel font, pixels."""
-
-_NODE: Final = 9
-"""Edge length of a node's square, pixels."""
-
-_DRAWN: Final = 14
-"""Maximum number of drawn nodes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ _SHORT: Final = 80
 
 _COMPARED: Final = 2000
 """Maximum number of lines of a value for a line-by-line diff; more take seconds."""
+_BEFORE: Final = 12
+"""Maximum number of shown characters before a difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +115,6 @@ def shortened(old: str, new: str, length: int) -> tuple[str, str]:
     whole = same < length - _BEFORE or max(len(old), len(new)) <= length
     start = 0 if whole else max(old.rfind(" ", 0, same) + 1, same - _BEFORE)
     return _cut(old, start, length), _cut(new, start, length)
-
-
-_BEFORE: Final = 12
-"""Maximum number of shown characters before a difference."""
 
 
 def value_text(value: Any) -> str:

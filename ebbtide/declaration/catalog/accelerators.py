@@ -11,14 +11,15 @@ from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.values.cloud_kind import CloudKind
 
+NVIDIA: Final = "nvidia"
+AMD: Final = "amd"
+_PASCAL: Final = ("nvidia-tesla-p4", "nvidia-tesla-p100")
+"""GPUs without code in PyTorch's builds for CUDA 12.8 (pytorch/test-infra#7046, 2025-08)."""
+
 
 def is_tpu(accelerator: str) -> bool:
     """Return whether an accelerator type is a TPU: part of its machine, without a driver to install."""
     return accelerator.startswith("tpu")
-
-
-NVIDIA: Final = "nvidia"
-AMD: Final = "amd"
 
 
 def vendor(accelerator: str) -> str:
@@ -32,10 +33,6 @@ def resource_name(accelerator: str) -> str:
     """Return the resource that a pod requests for an accelerator type, which is also the key of GKE's taint:
     the name of the vendor's device plugin (NVIDIA/k8s-device-plugin and ROCm/k8s-device-plugin, 2026)."""
     return "google.com/tpu" if is_tpu(accelerator) else f"{vendor(accelerator) or NVIDIA}.com/gpu"
-
-
-_PASCAL: Final = ("nvidia-tesla-p4", "nvidia-tesla-p100")
-"""GPUs without code in PyTorch's builds for CUDA 12.8 (pytorch/test-infra#7046, 2025-08)."""
 
 
 def default_image(accelerator: str, architecture: str) -> str:

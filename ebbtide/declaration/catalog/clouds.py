@@ -18,6 +18,15 @@ GKE_REGION_ZONES = 3
 
 PREEMPTIBLE_SECONDS = 24 * 3600
 """Maximum lifetime of a preemptible VM, 24 hours (Compute Engine docs, preemptible)."""
+COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
+"""Key of the label and taint of a ComputeClass' nodes (GKE docs, about-custom-compute-classes, 2026)."""
+FALLBACK: Final = "ebbtide.dev/fallback"
+"""Key of the label and taint of a fallback queue's nodes on AKS, which has no key for it."""
+POOL_LABEL: Final = "ebbtide.dev/pool"
+"""Key of the label and taint that identify a pool on any cloud."""
+SMT_DISABLED: Final = "cloud.google.com/gke-smt-disabled"
+"""Label by which Google's DaemonSet switches simultaneous multithreading off on a node (GKE docs,
+sandbox-pods, 2026)."""
 
 
 def region_of(location: str) -> str:
@@ -46,21 +55,6 @@ def account_host(project: str) -> str:
     """
     domain, _, name = project.rpartition(":")
     return f"{name}.{domain}.iam.gserviceaccount.com" if domain else f"{name}.iam.gserviceaccount.com"
-
-
-COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
-"""Key of the label and taint of a ComputeClass' nodes (GKE docs, about-custom-compute-classes, 2026)."""
-
-FALLBACK: Final = "ebbtide.dev/fallback"
-"""Key of the label and taint of a fallback queue's nodes on AKS, which has no key for it."""
-
-POOL_LABEL: Final = "ebbtide.dev/pool"
-"""Key of the label and taint that identify a pool on any cloud."""
-
-
-SMT_DISABLED: Final = "cloud.google.com/gke-smt-disabled"
-"""Label by which Google's DaemonSet switches simultaneous multithreading off on a node (GKE docs,
-sandbox-pods, 2026)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,23 @@ from typing import Final
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.values.cloud_kind import CloudKind
 
+_PREMIUM: Final = {
+    f"disk-premium-p{tier}-{gib}gib": gib
+    for tier, gib in {4: 32, 6: 64, 10: 128, 15: 256, 20: 512, 30: 1024, 40: 2048}.items()
+}
+"""Sizes of Azure's premium disks, GiB (Azure docs, disks-types, 2026). A disk is billed as the next larger
+size."""
+_NO_TEMPORARY_DISK: Final = re.compile(
+    r"Standard_(B\d+\w*_v2|FX\d+(-\d+)?[a-ce-z]*_v2|(?![DE]\d+(-\d+)?as?_v4)[DEF]C?\d+(-\d+)?[a-ce-z]*_v[4-9])"
+)
+"""VM sizes of Azure without a temporary disk: since the fourth version those without the feature `d`, but for
+Dav4 and Eav4, and the newer burstable sizes (azure-compute-docs azure-vms-no-temp-disk and
+vm-naming-conventions, 2026)."""
+LARGEST_EPHEMERAL_GIB = 2040
+"""Maximum size of an ephemeral disk on any machine type, GiB (azure-docs, ephemeral-os-disks.md, 2023)."""
+LOCAL_SSD_GIB = 375
+"""Size of one disk on most machine types, GiB (Compute Engine docs, local-ssd, 2026)."""
+
 
 @cache
 def _boot_disks(cloud: CloudKind) -> Mapping[str, tuple[str, ...]]:
@@ -31,14 +48,6 @@ def boot_disk_types(cloud: CloudKind, machine: str = "") -> tuple[str, ...]:
     return next(kinds for pattern, kinds in table.items() if fnmatchcase(machine, pattern))
 
 
-_PREMIUM: Final = {
-    f"disk-premium-p{tier}-{gib}gib": gib
-    for tier, gib in {4: 32, 6: 64, 10: 128, 15: 256, 20: 512, 30: 1024, 40: 2048}.items()
-}
-"""Sizes of Azure's premium disks, GiB (Azure docs, disks-types, 2026). A disk is billed as the next larger
-size."""
-
-
 def disk_items(cloud: CloudKind) -> tuple[str, ...]:
     """Return the price table's items for boot disks: a GiB of a type, or a size."""
     match cloud:
@@ -53,21 +62,9 @@ def premium_disk(size_gib: int) -> str | None:
     return next((item for item, gib in _PREMIUM.items() if gib >= size_gib), None)
 
 
-_NO_TEMPORARY_DISK: Final = re.compile(
-    r"Standard_(B\d+\w*_v2|FX\d+(-\d+)?[a-ce-z]*_v2|(?![DE]\d+(-\d+)?as?_v4)[DEF]C?\d+(-\d+)?[a-ce-z]*_v[4-9])"
-)
-"""VM sizes of Azure without a temporary disk: since the fourth version those without the feature `d`, but for
-Dav4 and Eav4, and the newer burstable sizes (azure-compute-docs azure-vms-no-temp-disk and
-vm-naming-conventions, 2026)."""
-
-
 def has_temporary_disk(machine_type: str) -> bool:
     """Return whether a VM size of Azure has a temporary disk; true if unknown."""
     return _NO_TEMPORARY_DISK.fullmatch(machine_type) is None
-
-
-LARGEST_EPHEMERAL_GIB = 2040
-"""Maximum size of an ephemeral disk on any machine type, GiB (azure-docs, ephemeral-os-disks.md, 2023)."""
 
 
 @cache
@@ -86,10 +83,6 @@ def ephemeral_gib(machine_type: str) -> int | None:
     if partitions is not None:
         return min(partitions, LARGEST_EPHEMERAL_GIB)
     return None if has_temporary_disk(machine_type) or machine_type.endswith("_v4") else 0
-
-
-LOCAL_SSD_GIB = 375
-"""Size of one disk on most machine types, GiB (Compute Engine docs, local-ssd, 2026)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,10 @@ _GPUS: Final = 8
 _LIBRARIES: Final = "/usr/local/nvidia"
 """Directory of a container with a GPU, in which GKE's device plugin mounts `/home/kubernetes/bin/nvidia` of
 the node (container-engine-accelerators@992db812, cmd/nvidia_gpu)."""
+DEVICES: Final = (*(f"/dev/nvidia{number}" for number in range(_GPUS)), "/dev/nvidiactl", "/dev/nvidia-uvm")
+APERTURE: Final = "/dev/aperture_devices"
+DAEMON: Final = "tcpxo-daemon"
+_HOST_LIBRARIES: Final = "/home/kubernetes/bin/nvidia"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +99,6 @@ def vpcs_of(networks: Iterable[GpuNetwork]) -> dict[str, tuple[GpuNetwork, ...]]
     for network in networks:
         vpcs[network.vpc] = (*vpcs.get(network.vpc, ()), network)
     return vpcs
-
-
-DEVICES: Final = (*(f"/dev/nvidia{number}" for number in range(_GPUS)), "/dev/nvidiactl", "/dev/nvidia-uvm")
-APERTURE: Final = "/dev/aperture_devices"
-DAEMON: Final = "tcpxo-daemon"
-_HOST_LIBRARIES: Final = "/home/kubernetes/bin/nvidia"
 
 
 @dataclass(frozen=True, slots=True)

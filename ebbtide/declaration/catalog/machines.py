@@ -10,6 +10,29 @@ from ebbtide.declaration.catalog.resources import DEFAULT_NODE, NodeSettings, Re
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.values.cloud_kind import CloudKind
 
+AMD64: Final = "amd64"
+ARM64: Final = "arm64"
+ARCHITECTURE: Final = "kubernetes.io/arch"
+"""Key of Kubernetes' label with a node's architecture, and of GKE's taint on Arm nodes (GKE docs,
+prepare-arm-workloads-for-deployment, 2026)."""
+_AZURE_ARM: Final = re.compile(
+    r"Standard_([A-Z]+\d+(-\d+)?[a-oq-z]*p|[A-Z]+\d+\w*_GB\d+_)", re.ASCII | re.IGNORECASE
+)
+"""VM sizes of Azure with Arm processors: those with the feature `p` after the number of vCPUs, and those with
+NVIDIA's Grace (azure-compute-docs, vm-naming-conventions and nd-gb200-v6-series, 2026)."""
+SPOT_OR_FLEX_START: Final = frozenset({"a3-highgpu-1g", "a3-highgpu-2g", "a3-highgpu-4g"})
+"""Machine types of Google Cloud that are sold as spot and flex-start only (Compute Engine docs,
+accelerator-optimized-machines, 2026)."""
+_TIER_1_VCPUS: Final = "30"
+"""Minimum of vCPUs for the egress tier TIER_1 in a series without a row (Compute Engine docs,
+configure-vm-with-high-bandwidth-configuration, 2023)."""
+DECLARED = "declared"
+"""Source of a machine type that the catalog does not have."""
+_CUSTOM: Final = re.compile(r"(?:[a-z0-9]+-)?custom-(?P<vcpus>\d+)-(?P<mib>\d+)(?:-ext)?")
+HUGE_PAGES: Final = "nodeConfig.linuxNodeConfig.hugepagesConfig"
+"""Path of the huge pages of a GKE node pool."""
+HUGE_PAGE_MIB: Final = {"hugepageSize2m": 2, "hugepageSize1g": 1024}
+
 
 @dataclass(frozen=True, slots=True)
 class CustomTypes:
@@ -53,24 +76,6 @@ class MachineSeries:
     nested_virtualization: bool
 
 
-AMD64: Final = "amd64"
-ARM64: Final = "arm64"
-
-ARCHITECTURE: Final = "kubernetes.io/arch"
-"""Key of Kubernetes' label with a node's architecture, and of GKE's taint on Arm nodes (GKE docs,
-prepare-arm-workloads-for-deployment, 2026)."""
-
-_AZURE_ARM: Final = re.compile(
-    r"Standard_([A-Z]+\d+(-\d+)?[a-oq-z]*p|[A-Z]+\d+\w*_GB\d+_)", re.ASCII | re.IGNORECASE
-)
-"""VM sizes of Azure with Arm processors: those with the feature `p` after the number of vCPUs, and those with
-NVIDIA's Grace (azure-compute-docs, vm-naming-conventions and nd-gb200-v6-series, 2026)."""
-
-SPOT_OR_FLEX_START: Final = frozenset({"a3-highgpu-1g", "a3-highgpu-2g", "a3-highgpu-4g"})
-"""Machine types of Google Cloud that are sold as spot and flex-start only (Compute Engine docs,
-accelerator-optimized-machines, 2026)."""
-
-
 @cache
 def _series_rows(cloud: CloudKind) -> dict[str, dict[str, str]]:
     return {row["series"]: row for row in rows("machine_series") if row["cloud"] == cloud}
@@ -96,11 +101,6 @@ def machine_series(machine: str) -> MachineSeries | None:
         huge_pages_1g=row["huge_pages_1g"] == "yes",
         nested_virtualization=row["nested"] != "no",
     )
-
-
-_TIER_1_VCPUS: Final = "30"
-"""Minimum of vCPUs for the egress tier TIER_1 in a series without a row (Compute Engine docs,
-configure-vm-with-high-bandwidth-configuration, 2023)."""
 
 
 def has_tier_1(machine: str, vcpus: int) -> bool:
@@ -152,10 +152,6 @@ def architecture(cloud: CloudKind, machine: str) -> str:
 def can_be_spot(family: str) -> bool:
     """Return whether a family of Azure's machines is available as spot; true if unknown."""
     return _series_rows(CloudKind.AKS).get(family, {}).get("spot") != "no"
-
-
-DECLARED = "declared"
-"""Source of a machine type that the catalog does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +221,6 @@ def find_machine(cloud: CloudKind, name: str) -> Machine | None:
     return _machines().get((cloud.value, name))
 
 
-_CUSTOM: Final = re.compile(r"(?:[a-z0-9]+-)?custom-(?P<vcpus>\d+)-(?P<mib>\d+)(?:-ext)?")
-
-
 def custom_machine(name: str) -> Machine | None:
     """Return the custom machine type of a name such as `n2-custom-4-8192`; None for any other name."""
     match = _CUSTOM.fullmatch(name)
@@ -260,11 +253,6 @@ def _attachable() -> dict[str, list[tuple[int, int, float]]]:
         limit = (int(row["count"]), int(row["max_vcpus"]), float(row["max_memory_gib"]))
         table.setdefault(row["accelerator"], []).append(limit)
     return table
-
-
-HUGE_PAGES: Final = "nodeConfig.linuxNodeConfig.hugepagesConfig"
-"""Path of the huge pages of a GKE node pool."""
-HUGE_PAGE_MIB: Final = {"hugepageSize2m": 2, "hugepageSize1g": 1024}
 
 
 def huge_pages_mib(config: object) -> int:

@@ -24,6 +24,21 @@ from ebbtide.values.user_files import UserFileError, read_text
 
 GLOBAL = "global"
 """Region of a rate that applies to every region of a cloud."""
+PriceKey: TypeAlias = tuple[str, str, str]
+"""Cloud, region or `global`, and item."""
+_REQUIRED: Final = ("cloud", "region", "item", "usd_per_hour_on_demand", "as_of")
+_OPTIONAL: Final = ("usd_per_hour_spot", "usd_per_hour_flex", "note", "source")
+_RATES: Final = ("usd_per_hour_on_demand", "usd_per_hour_spot", "usd_per_hour_flex")
+_COLUMNS: Final = ("cloud", "region", "item", *_RATES, "note", "as_of", "source")
+_RATE: Final = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,2})?")
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}(?:-[0-9]{2})?")
+_lookups: ContextVar[set[PriceKey] | None] = ContextVar("lookups", default=None)
+_SHARED_CORE: Final = {"e2-micro": 0.25, "e2-small": 0.5, "e2-medium": 1.0}
+"""Billed vCPUs of shared-core machines (Cyclenerd/google-cloud-pricing-cost-calculator@dac31281,
+build/gcp.yml)."""
+_BY_ACCELERATOR: Final = frozenset({"a4", "ct5lp", "ct6e"})
+"""Families billed by the accelerator only, including the machine's vCPUs, memory and local SSDs: a GPU slice
+of A4, a chip of a TPU (SKUs that price parsers found in the catalog, public project files of 2026-09)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +93,11 @@ class Price:
                 return False
 
 
-PriceKey: TypeAlias = tuple[str, str, str]
-"""Cloud, region or `global`, and item."""
-
 Prices: TypeAlias = Mapping[PriceKey, Price]
 """Prices by key."""
 
-_REQUIRED: Final = ("cloud", "region", "item", "usd_per_hour_on_demand", "as_of")
-_OPTIONAL: Final = ("usd_per_hour_spot", "usd_per_hour_flex", "note", "source")
-_RATES: Final = ("usd_per_hour_on_demand", "usd_per_hour_spot", "usd_per_hour_flex")
-_COLUMNS: Final = ("cloud", "region", "item", *_RATES, "note", "as_of", "source")
-
-_RATE: Final = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,2})?")
-_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}(?:-[0-9]{2})?")
 
 _own: ContextVar[Prices] = ContextVar("own", default={})  # noqa: B039 - never changed
-_lookups: ContextVar[set[PriceKey] | None] = ContextVar("lookups", default=None)
 
 
 class PriceFileError(EbbtideError):
@@ -384,16 +388,6 @@ def lowest_price(cloud: CloudKind, item: str) -> Price | None:
     """Return the lowest price of an item in any region; None if unknown."""
     known = [price for _, price in _known(cloud, item) if price.on_demand]
     return min(known, key=lambda price: price.on_demand or 0.0, default=None)
-
-
-_SHARED_CORE: Final = {"e2-micro": 0.25, "e2-small": 0.5, "e2-medium": 1.0}
-"""Billed vCPUs of shared-core machines (Cyclenerd/google-cloud-pricing-cost-calculator@dac31281,
-build/gcp.yml)."""
-
-
-_BY_ACCELERATOR: Final = frozenset({"a4", "ct5lp", "ct6e"})
-"""Families billed by the accelerator only, including the machine's vCPUs, memory and local SSDs: a GPU slice
-of A4, a chip of a TPU (SKUs that price parsers found in the catalog, public project files of 2026-09)."""
 
 
 @dataclass(frozen=True, slots=True)

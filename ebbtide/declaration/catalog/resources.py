@@ -11,6 +11,19 @@ from ebbtide.declaration.catalog.tables import rows
 from ebbtide.values.cloud_kind import CloudKind
 
 _EVICTION_MIB: Final = 100
+_KERNEL_MIB: Final = (
+    (0, 0), (1, 66), (2, 83), (4, 183), (8, 253), (16, 412), (32, 675), (64, 1350), (128, 2267), (192, 3757),
+    (256, 4233), (1922, 30898),
+)  # fmt: skip
+"""Memory that the kernel keeps, in MiB, by the machine's memory in GiB: the maximum of GKE 1.33 to 1.36, COS
+and Ubuntu, amd64 and arm64 (GoogleCloudPlatform/cluster-autoscaler@7d250507, config/os-reserved.yaml), except
+confidential nodes. AKS publishes none; nodes of 4 and 16 GiB reported 165 and 365 (Azure/AKS#3525, #1216).
+"""
+_GKE_DEFAULT_PODS: Final = 110
+_GKE_MORE_PODS_CPU_M: Final = 400
+_GKE_STREAMING: Final = 0.04
+_AKS_CPU_KEPT_M = [(64, 740), (32, 420), (16, 260), (8, 180), (4, 140), (2, 100), (1, 60)]
+_AKS_DEFAULT_PODS: Final = 250
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +56,6 @@ class NodeSettings:
 
 DEFAULT_NODE: Final = NodeSettings()
 
-_KERNEL_MIB: Final = (
-    (0, 0), (1, 66), (2, 83), (4, 183), (8, 253), (16, 412), (32, 675), (64, 1350), (128, 2267), (192, 3757),
-    (256, 4233), (1922, 30898),
-)  # fmt: skip
-"""Memory that the kernel keeps, in MiB, by the machine's memory in GiB: the maximum of GKE 1.33 to 1.36, COS
-and Ubuntu, amd64 and arm64 (GoogleCloudPlatform/cluster-autoscaler@7d250507, config/os-reserved.yaml), except
-confidential nodes. AKS publishes none; nodes of 4 and 16 GiB reported 165 and 365 (Azure/AKS#3525, #1216).
-"""
-
 
 def _kernel_mib(memory_gib: float) -> float:
     """Interpolate the memory that the kernel keeps, as GKE's autoscaler does."""
@@ -68,11 +72,6 @@ def _tiered(amount: float, tiers: list[tuple[float, float]]) -> float:
         total += part * share
         amount -= part
     return total
-
-
-_GKE_DEFAULT_PODS: Final = 110
-_GKE_MORE_PODS_CPU_M: Final = 400
-_GKE_STREAMING: Final = 0.04
 
 
 def _gke(name: str, vcpus: int, memory_gib: float, node: NodeSettings) -> Resources:
@@ -93,10 +92,6 @@ def _gke(name: str, vcpus: int, memory_gib: float, node: NodeSettings) -> Resour
     if (node.max_pods or 0) > _GKE_DEFAULT_PODS:
         cpu_m -= _GKE_MORE_PODS_CPU_M
     return Resources(cpu_m, memory_mib - kept)
-
-
-_AKS_CPU_KEPT_M = [(64, 740), (32, 420), (16, 260), (8, 180), (4, 140), (2, 100), (1, 60)]
-_AKS_DEFAULT_PODS: Final = 250
 
 
 def _aks(vcpus: int, memory_gib: float, node: NodeSettings) -> Resources:

@@ -15,6 +15,12 @@ from ebbtide.declaration.model.base import Declared, Name, Names, default
 
 READ: Final = ("get", "list", "watch")
 WORK: Final = (*READ, "create", "update", "patch", "delete")
+DriverMode = Literal["managed", "daemonset", "gpu-operator", "none"]
+"""Installer of the driver on GPU nodes whose pool does not use the cloud's driver."""
+REMOTE_INPUTS: Final = "remoteInputs"
+"""Output of the component around Helm charts and kustomizations: the fingerprint of their inputs. Their
+provider creates their objects, and the engine keeps no inputs of such a component (pulumi 3.259); with it, a
+plan against a state knows if they change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +144,6 @@ class ReleasedAddOn(AddOn):
         digest = self.digest or ""
         kind = {"digest": digest} if self.pin.digest else {"commit": digest}
         return replace(self.pin, version=self.version, **kind)
-
-
-DriverMode = Literal["managed", "daemonset", "gpu-operator", "none"]
-"""Installer of the driver on GPU nodes whose pool does not use the cloud's driver."""
 
 
 class Kueue(ReleasedAddOn):
@@ -317,12 +319,6 @@ def _classes() -> Mapping[str, type[AddOn]]:
 
 ADD_ONS: Final = dict(_classes())
 """Every add-on class by its name."""
-
-
-REMOTE_INPUTS: Final = "remoteInputs"
-"""Output of the component around Helm charts and kustomizations: the fingerprint of their inputs. Their
-provider creates their objects, and the engine keeps no inputs of such a component (pulumi 3.259); with it, a
-plan against a state knows if they change."""
 
 
 def remote_inputs(*inputs: Mapping[str, Any]) -> dict[str, str]:

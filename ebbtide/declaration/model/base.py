@@ -73,6 +73,35 @@ else:
             return types[0]
 
 
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(durations.parse, json_schema_input_type=str),
+    PlainSerializer(durations.in_seconds, return_type=str),
+]
+"""A duration with its unit: `30s`, `90m`, `12h`, `7d`."""
+Count = Annotated[int, Field(strict=True, ge=0, le=LARGEST)]
+"""A non-negative integer."""
+Positive = Annotated[int, Field(strict=True, ge=1, le=LARGEST)]
+"""A positive integer."""
+SHARE = r"^(100|[1-9]\d?)%$"
+"""Form of a share of nodes, without `re`'s flags: JSON Schema has the same pattern."""
+Name = Annotated[str, Field(strict=True, min_length=1)]
+"""A non-empty name. The allowed characters are checked by the cloud's rules."""
+Overrides = dict[str, Any]
+"""Inputs of a provider's resource by their camelCase names, applied last."""
+_AGENT_POOL: Final = "azure-native 3.29.0, AgentPool"
+Change: TypeAlias = Literal["in place", "recreates nodes", "fixed"]
+"""Effect of a changed input on an existing pool. `recreates nodes`: an upgrade, a few nodes at a time.
+`fixed`: `ebbtide up` replaces the pool."""
+POOL_TYPES: Final = by_cloud(
+    gke="gcp:container/nodePool:NodePool",
+    aks="azure-native:containerservice:AgentPool",
+)
+"""Type tokens of node pools."""
+_NEW: Final = frozenset({"name", "namePrefix", "initialNodeCount"})
+"""Inputs that the provider replaces a pool for, and whose change is another pool, or is ignored."""
+
+
 def default(value: object) -> Any:
     """Return the default of a `Converted` field, untyped: a type checker would compare it with the
     descriptor."""
@@ -98,14 +127,6 @@ class Declared(_Model):
         for name in vars(copied).keys() - type(self).model_fields.keys():
             del vars(copied)[name]
         return copied
-
-
-Duration = Annotated[
-    timedelta,
-    BeforeValidator(durations.parse, json_schema_input_type=str),
-    PlainSerializer(durations.in_seconds, return_type=str),
-]
-"""A duration with its unit: `30s`, `90m`, `12h`, `7d`."""
 
 
 def _moment(value: object) -> datetime:
@@ -141,15 +162,6 @@ OptionalMoment = Converted[Moment | None, datetime | str | None]
 OptionalDuration = Converted[Duration | None, timedelta | str | None]
 """An optional duration."""
 
-Count = Annotated[int, Field(strict=True, ge=0, le=LARGEST)]
-"""A non-negative integer."""
-
-Positive = Annotated[int, Field(strict=True, ge=1, le=LARGEST)]
-"""A positive integer."""
-
-SHARE = r"^(100|[1-9]\d?)%$"
-"""Form of a share of nodes, without `re`'s flags: JSON Schema has the same pattern."""
-
 
 def _nodes_or_share(value: object) -> object:
     number = type(value) is int and 0 <= value <= LARGEST
@@ -164,8 +176,6 @@ NodesOrShare = Annotated[
 ]
 """A number of nodes, or a share of a pool's nodes: `2`, `33%`."""
 
-Name = Annotated[str, Field(strict=True, min_length=1)]
-"""A non-empty name. The allowed characters are checked by the cloud's rules."""
 
 Names = Converted[tuple[Name, ...], list[str] | tuple[str, ...]]
 """Names, in order."""
@@ -177,16 +187,6 @@ def _zone(value: object) -> object:
 
 Zone = Annotated[Name, BeforeValidator(_zone, json_schema_input_type=str | int)]
 """A zone by its name, or on AKS by its number."""
-
-Overrides = dict[str, Any]
-"""Inputs of a provider's resource by their camelCase names, applied last."""
-
-
-_AGENT_POOL: Final = "azure-native 3.29.0, AgentPool"
-
-Change: TypeAlias = Literal["in place", "recreates nodes", "fixed"]
-"""Effect of a changed input on an existing pool. `recreates nodes`: an upgrade, a few nodes at a time.
-`fixed`: `ebbtide up` replaces the pool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,15 +220,6 @@ def gke(*paths: str, form: Form | None = None, at: str = "") -> Inputs:
 def aks(*paths: str, form: Form | None = None, at: str = "") -> Inputs:
     """Return inputs of `azure-native.containerservice.AgentPool`; arguments as of `gke`."""
     return Inputs(CloudKind.AKS, paths, form, at or "".join(paths[:1]))
-
-
-POOL_TYPES: Final = by_cloud(
-    gke="gcp:container/nodePool:NodePool",
-    aks="azure-native:containerservice:AgentPool",
-)
-"""Type tokens of node pools."""
-_NEW: Final = frozenset({"name", "namePrefix", "initialNodeCount"})
-"""Inputs that the provider replaces a pool for, and whose change is another pool, or is ignored."""
 
 
 def change_of(cloud: CloudKind, path: str) -> Change:

@@ -36,6 +36,9 @@ _AFFINITIES: Final = words(
         "any-then-fail": "ANY_RESERVATION_THEN_FAIL",
     }
 )
+CapacityKind: TypeAlias = Literal["on-demand", "spot", "preemptible", "flex-start", "queued", "reservation"]
+"""The name of a capacity type."""
+_Word = Literal["on-demand", "spot", "preemptible", "flex-start", "queued"]
 
 
 class OnDemand(Declared):
@@ -177,10 +180,6 @@ AnyCapacity: TypeAlias = OnDemand | Spot | Preemptible | FlexStart | Queued | Re
 
 _Variant = Annotated[AnyCapacity, Field(discriminator="kind")]
 
-CapacityKind: TypeAlias = Literal["on-demand", "spot", "preemptible", "flex-start", "queued", "reservation"]
-"""The name of a capacity type."""
-
-_Word = Literal["on-demand", "spot", "preemptible", "flex-start", "queued"]
 
 Capacity = Converted[
     Annotated[_Variant, BeforeValidator(_from_word, json_schema_input_type=_Word | _Variant)],

@@ -19,6 +19,10 @@ from ebbtide.declaration.model.base import (
 from ebbtide.declaration.model.site import AzureRegion, Region, Site
 from ebbtide.values.cloud_kind import CloudKind
 
+Day = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+DAYS: tuple[Day, ...] = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+"""The days of a week, in order."""
+
 
 class GkeKeys(Declared):
     """Cloud KMS keys. Data encrypted with a disabled or destroyed key becomes unavailable."""
@@ -63,12 +67,6 @@ class AksKeys(Declared):
     grant: bool = True
     """True to grant these roles; `false` if the owner of the vault and the set has granted them to the
     cluster's identity."""
-
-
-Day = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
-
-DAYS: tuple[Day, ...] = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-"""The days of a week, in order."""
 
 
 class MaintenanceWindow(Declared):

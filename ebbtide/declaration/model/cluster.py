@@ -25,6 +25,19 @@ from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.kueue_api import API_VERSION
 
 _CPU_QUEUE = "cpu"
+PIPELINES_NAMESPACE: Final = Pipelines.spec.namespace
+"""Namespace of the steps of Kubeflow Pipelines."""
+OPERATOR_NAMESPACE: Final = "gpu-operator"
+"""Namespace of NVIDIA's operator."""
+FLAVORS_IN_A_GROUP = most(f"kubernetes:{API_VERSION}:ClusterQueue", "spec.resourceGroups.flavors")
+"""Kueue's limit for the flavors of one resource group."""
+TAINTS_OF_A_FLAVOR = most(f"kubernetes:{API_VERSION}:ResourceFlavor", "spec.nodeTaints")
+"""Kueue's limit for the taints of a flavor, and for its tolerations."""
+_EMPTY_MIB = 160
+_JOB_KIB = 44
+_LARGE_JOB_KIB = 190
+_LEAST_LIMIT_MIB = 512
+"""The chart's limit."""
 
 
 class Lifetime(Declared):
@@ -256,14 +269,6 @@ def _existing(namespace: str, queues: Sequence[QueueUse] = ()) -> Team:
     return Team(name=namespace, namespace=Namespace(name=namespace, create=False), queues=tuple(queues))
 
 
-PIPELINES_NAMESPACE: Final = Pipelines.spec.namespace
-"""Namespace of the steps of Kubeflow Pipelines."""
-
-
-OPERATOR_NAMESPACE: Final = "gpu-operator"
-"""Namespace of NVIDIA's operator."""
-
-
 @cache
 def reserved_owner(namespace: str, cloud: CloudKind | None = None) -> str | None:
     """Return the component of Kubernetes or of a cloud that a namespace is reserved for; None for any other
@@ -301,19 +306,6 @@ def pod_security_of(cluster: Cluster, team: Team) -> str | None:
         team.namespace_name == PIPELINES_NAMESPACE and cluster.addons.installed_pipelines is not None
     )
     return team.pod_security or ("baseline" if comes_with_it else None)
-
-
-FLAVORS_IN_A_GROUP = most(f"kubernetes:{API_VERSION}:ClusterQueue", "spec.resourceGroups.flavors")
-"""Kueue's limit for the flavors of one resource group."""
-
-TAINTS_OF_A_FLAVOR = most(f"kubernetes:{API_VERSION}:ResourceFlavor", "spec.nodeTaints")
-"""Kueue's limit for the taints of a flavor, and for its tolerations."""
-
-_EMPTY_MIB = 160
-_JOB_KIB = 44
-_LARGE_JOB_KIB = 190
-_LEAST_LIMIT_MIB = 512
-"""The chart's limit."""
 
 
 def pending_jobs(cluster: Cluster) -> int:

@@ -19,6 +19,13 @@ from ebbtide.declaration.model.site import Site
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import position
 
+_PATCH: Final = "Patch"
+_EXTENDS: Final = (
+    "File of a stack whose declaration this one changes: mappings are merged, null removes a field; pools, "
+    "queues and teams are merged by name, and {name: t4-spot, $patch: delete} removes one; other lists are "
+    "replaced. Its policy and prices hold too."
+)
+
 
 def declare(written: object, *, default_name: str | None = None) -> Cluster:
     """Parse and validate a declaration.
@@ -177,12 +184,3 @@ def _patch(schema: Any) -> Any:
             case _:
                 patch[keyword] = _patch(value)
     return patch
-
-
-_PATCH: Final = "Patch"
-
-_EXTENDS: Final = (
-    "File of a stack whose declaration this one changes: mappings are merged, null removes a field; pools, "
-    "queues and teams are merged by name, and {name: t4-spot, $patch: delete} removes one; other lists are "
-    "replaced. Its policy and prices hold too."
-)

@@ -19,6 +19,11 @@ AZURE_RESERVED = (
 """Reserved words in names of Azure resources with a host name: anywhere, at the start, or as the whole name
 (learn.microsoft.com/azure/azure-resource-manager/troubleshooting/error-reserved-resource-name, 2023-04-05;
 MicrosoftDocs/azure-docs#104539 for `xbox` anywhere)."""
+NODE_RESOURCE_GROUP = "MC_{resourceGroupName}_{name}_{location}"
+"""AKS's default for a cluster's node resource group."""
+LONGEST_NODE_RESOURCE_GROUP = 80
+"""Its maximum length, which AKS does not shorten it to (Microsoft's support articles, aks-common-issues-faq:
+naming restrictions; 2023-11)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +75,6 @@ CAPACITY_RESERVATION_GROUP = NameLimit(
     "hashicorp/terraform-provider-azurerm@69697b7f, validate/capacity_reservation_group_name.go (2026-08)",
 )
 RESOURCE_GROUP = NameLimit(1, 90, "A-Za-z0-9_.()-", f"{_ARM}, Microsoft.Resources")
-NODE_RESOURCE_GROUP = "MC_{resourceGroupName}_{name}_{location}"
-"""AKS's default for a cluster's node resource group."""
-LONGEST_NODE_RESOURCE_GROUP = 80
-"""Its maximum length, which AKS does not shorten it to (Microsoft's support articles, aks-common-issues-faq:
-naming restrictions; 2023-11)."""
 DNS_PREFIX = NameLimit(
     1,
     54,

@@ -48,6 +48,15 @@ from ebbtide.declaration.model.forms import (
 
 DEFAULT_ACCOUNT: Final = "default"
 """Value of `serviceAccount` for the project's Compute Engine default account (GKE v1 API, NodeConfig)."""
+_EFFECTS: Final = words(
+    {"NoSchedule": "NO_SCHEDULE", "PreferNoSchedule": "PREFER_NO_SCHEDULE", "NoExecute": "NO_EXECUTE"}
+)
+_GPUS: Final = "nodeConfig.guestAccelerators[0]"
+_Image = Annotated[
+    Name,
+    BeforeValidator(lambda value: value, json_schema_input_type=Literal["cos", "ubuntu", "azure-linux"]),
+]
+"""A node image. The rule `known-node-image` refuses those of the other cloud."""
 
 
 class Role(StrEnum):
@@ -80,11 +89,6 @@ class Taint(Declared):
         return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
 
 
-_EFFECTS: Final = words(
-    {"NoSchedule": "NO_SCHEDULE", "PreferNoSchedule": "PREFER_NO_SCHEDULE", "NoExecute": "NO_EXECUTE"}
-)
-
-
 def _gke_taints(taints: Sequence[Taint]) -> list[dict[str, str]] | None:
     return [
         {"key": taint.key, "value": taint.value, "effect": _EFFECTS.write(taint.effect)} for taint in taints
@@ -110,9 +114,6 @@ _AKS_TAINTS: Final = Form(
     lambda taints: [str(taint) for taint in taints] or None,
     lambda value: tuple(map(_read_aks_taint, TEXTS.read(value))),
 )
-
-
-_GPUS: Final = "nodeConfig.guestAccelerators[0]"
 
 
 class GpuSharingConfig(Declared):
@@ -206,12 +207,6 @@ _TYPE: Final = Form(
 def _shape_from_name(value: object) -> object:
     return {"type": value} if isinstance(value, str) else value
 
-
-_Image = Annotated[
-    Name,
-    BeforeValidator(lambda value: value, json_schema_input_type=Literal["cos", "ubuntu", "azure-linux"]),
-]
-"""A node image. The rule `known-node-image` refuses those of the other cloud."""
 
 _Machine = Annotated[
     MachineShape, BeforeValidator(_shape_from_name, json_schema_input_type=str | MachineShape)

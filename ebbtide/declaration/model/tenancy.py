@@ -8,6 +8,12 @@ from pydantic import BeforeValidator, Field
 
 from ebbtide.declaration.model.base import Converted, Count, Declared, Name, Names, Positive, default
 
+QueueingStrategy = Literal["BestEffortFIFO", "StrictFIFO"]
+_GROUP = "group:"
+_WORKFORCE, _WORKFORCE_GROUP = "principal://", "principalSet://"
+_OBJECT_ID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_ACCOUNT = ".gserviceaccount.com"
+
 
 class LocalQueue(Declared):
     """A Kueue LocalQueue in an existing namespace that is not a team's, such as `default`. The namespace is
@@ -29,9 +35,6 @@ class Preemption(Declared):
     reclaim_within_cohort: Literal["Never", "LowerPriority", "Any"] | None = None
     """Whose work on borrowed nodes a team's waiting work evicts, up to its guarantee, and beyond it up to its
     fair share. Default: `Any` for a team with a guarantee in the queue, `LowerPriority` for the others."""
-
-
-QueueingStrategy = Literal["BestEffortFIFO", "StrictFIFO"]
 
 
 class Cohort(Declared):
@@ -243,12 +246,6 @@ class Team(Declared):
         """Return the name of the team's ClusterQueue for a queue."""
         declared = (use.cluster_queue for use in self.queues_used(queue) if use.cluster_queue)
         return next(declared, f"{self.name}.{queue}")
-
-
-_GROUP = "group:"
-_WORKFORCE, _WORKFORCE_GROUP = "principal://", "principalSet://"
-_OBJECT_ID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_ACCOUNT = ".gserviceaccount.com"
 
 
 def is_group(member: str) -> bool:

@@ -31,6 +31,7 @@ _TOKEN: Final = re.compile(r"[a-z][a-z0-9-]*:[\w./-]+:[A-Z]\w*")
 """A type token of a provider's resource (Pulumi docs, resource names, 2026-08)."""
 _ONLY_IN_STATE: Final = re.compile(r"pulumi:|ebbtide:")
 """Packages of resources that are only in the engine."""
+_LOST: Final = "It would not be adopted."
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +123,6 @@ def unknown_resources(
         fix = "Correct it, or remove it; the objects that a chart installs cannot be adopted."
         faults.append(_fault(file, positions, (_RESOURCES, number), problem + hint, f"{_LOST} {fix}"))
     return AdoptFileError("\n".join(faults)) if faults else None
-
-
-_LOST: Final = "It would not be adopted."
 
 
 def _fault(file: Path, positions: Any, path: tuple[Key, ...], problem: str, rest: str) -> str:

@@ -15,6 +15,26 @@ from ebbtide.text import printable
 from ebbtide.values.paths import Key
 from ebbtide.values.user_files import DEEPEST, UserFileError, read_text
 
+Yaml: TypeAlias = "bool | int | float | str | list[Yaml] | dict[str, Yaml] | None"
+"""Content of a file. All keys are strings, as in `pulumi`."""
+_NULL: Final = re.compile(r"^(?:~|null|Null|NULL|)$")
+_BOOL: Final = re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")
+# Without a digit after its prefix, as in `0x_`, it is text.
+_INT: Final = re.compile(
+    r"^[-+]?(?:0b_*[01][01_]*|0o_*[0-7][0-7_]*|0[0-7_]*|0x_*[0-9a-fA-F][0-9a-fA-F_]*|[1-9][0-9_]*)$"
+)
+_FLOAT: Final = re.compile(
+    r"^(?:[-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+)
+_MOST_REPEATED: Final = 10_000
+"""Maximum number of values that aliases stand for."""
+_LONGEST_NUMBER: Final = 70
+"""Maximum number of characters of an integer, enough for 64 bits in base 2."""
+_NO_SPACE: Final = re.compile(r"^\s*(?:- )?[\w.\"'-]+:[^\s:/]")
+"""A key whose colon is directly followed by its value."""
+Sentences = tuple[str, str]
+"""Problem and fix; the fix is empty if unknown."""
+
 
 class YamlFileError(EbbtideError):
     """The file is unreadable or not valid YAML. The message has the file, the line and the column.
@@ -36,10 +56,6 @@ class YamlFileError(EbbtideError):
         self.fix = fix
         position = f":{self.line}:{self.column}" if mark else ""
         super().__init__(" ".join(part for part in (f"{file}{position}: {problem}", fix) if part))
-
-
-Yaml: TypeAlias = "bool | int | float | str | list[Yaml] | dict[str, Yaml] | None"
-"""Content of a file. All keys are strings, as in `pulumi`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +88,6 @@ class _Loader(_Base):
     """
 
 
-_NULL: Final = re.compile(r"^(?:~|null|Null|NULL|)$")
-_BOOL: Final = re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")
-# Without a digit after its prefix, as in `0x_`, it is text.
-_INT: Final = re.compile(
-    r"^[-+]?(?:0b_*[01][01_]*|0o_*[0-7][0-7_]*|0[0-7_]*|0x_*[0-9a-fA-F][0-9a-fA-F_]*|[1-9][0-9_]*)$"
-)
-_FLOAT: Final = re.compile(
-    r"^(?:[-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
-)
-
 # In order of precedence.
 _Loader.yaml_implicit_resolvers = {}
 for _tag, _pattern, _first in (
@@ -94,13 +100,6 @@ for _tag, _pattern, _first in (
     _Loader.add_implicit_resolver(  # pyright: ignore[reportUnknownMemberType]
         f"tag:yaml.org,2002:{_tag}", _pattern, _first
     )
-
-
-_MOST_REPEATED: Final = 10_000
-"""Maximum number of values that aliases stand for."""
-
-_LONGEST_NUMBER: Final = 70
-"""Maximum number of characters of an integer, enough for 64 bits in base 2."""
 
 
 class _NodeError(Exception):
@@ -297,13 +296,6 @@ def load(path: Path) -> Yaml:
         YamlFileError: the file is unreadable or malformed.
     """
     return read(path).value
-
-
-_NO_SPACE: Final = re.compile(r"^\s*(?:- )?[\w.\"'-]+:[^\s:/]")
-"""A key whose colon is directly followed by its value."""
-
-Sentences = tuple[str, str]
-"""Problem and fix; the fix is empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,10 @@ _LIMITS: Final[Mapping[str, tuple[tuple[type, ...], Callable[[Any, str], bool]]]
 _POOL: Final = "azure-native:containerservice:AgentPool"
 _INLINE_POOL: Final = ("azure-native:containerservice:ManagedCluster", "agentPoolProfiles")
 """The inline pools of a cluster, to which the noted limits of pools apply too."""
+Maker = Literal["autoscaler", "cloud", "controller"]
+PATCH_FORCE: Final = "pulumi.com/patchForce"
+"""Annotation with which server-side apply takes over fields that another field manager owns."""
+ELSEWHERE = "elsewhere"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,12 +191,6 @@ def _pattern_words() -> Mapping[str, str]:
 def words_of_pattern(pattern: str) -> str:
     """Return in words what matches a pattern, with an example; the pattern itself if the table lacks it."""
     return _pattern_words().get(pattern, f"text that matches {pattern}")
-
-
-Maker = Literal["autoscaler", "cloud", "controller"]
-PATCH_FORCE: Final = "pulumi.com/patchForce"
-"""Annotation with which server-side apply takes over fields that another field manager owns."""
-ELSEWHERE = "elsewhere"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,15 @@ from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
 import pulumi
 
+_NO_CHOICES: Final = frozenset({NoneType, Awaitable, pulumi.Output})
+# Attributes that the SDK's decorators set (pulumi 3.272, pulumi/_types.py): on an arguments class, and on the
+# getter of a property.
+_INPUT_TYPE: Final = "_pulumi_input_type"
+_ENGINE_NAME: Final = "_pulumi_name"
+_SCALARS: Final[Mapping[type, str]] = {str: "string", bool: "bool", int: "int", float: "number"}
+_WORDS: Final[Mapping[type, str]] = {Enum: "string", Mapping: "map", Sequence: "list"}
+_ZEROES: Final[Mapping[str, bool | int]] = {"bool": False, "int": 0, "number": 0}
+
 
 @dataclass(frozen=True, slots=True)
 class Property:
@@ -97,9 +106,6 @@ def _engine_names(arguments: type) -> dict[str, str]:
     }
 
 
-_NO_CHOICES: Final = frozenset({NoneType, Awaitable, pulumi.Output})
-
-
 def unwrapped(hint: Any) -> Any:
     """Return a type without the wrappers of an input: optional, awaitable, output."""
     if not is_union(hint):
@@ -123,25 +129,11 @@ def item_of(hint: Any) -> Any:
     return unwrapped((get_args(hint) or (Any,))[-1])
 
 
-# Attributes that the SDK's decorators set (pulumi 3.272, pulumi/_types.py): on an arguments class, and on the
-# getter of a property.
-_INPUT_TYPE: Final = "_pulumi_input_type"
-_ENGINE_NAME: Final = "_pulumi_name"
-
-_SCALARS: Final[Mapping[type, str]] = {str: "string", bool: "bool", int: "int", float: "number"}
-
-
-_WORDS: Final[Mapping[type, str]] = {Enum: "string", Mapping: "map", Sequence: "list"}
-
-
 def required_zeroes(known: Mapping[str, Property]) -> dict[str, bool | int]:
     """Return the required flags and numbers of an object, by the provider's names, with the values that mean
     that they are not set."""
     kinds = {item.name: word(alternatives(item.hint)[0]) for item in known.values() if item.required}
     return {name: _ZEROES[kind] for name, kind in kinds.items() if kind in _ZEROES}
-
-
-_ZEROES: Final[Mapping[str, bool | int]] = {"bool": False, "int": 0, "number": 0}
 
 
 def word(hint: Any) -> str:

@@ -44,6 +44,19 @@ from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
 _SOME = 3
 _GPUS = "Compute docs, gpus (cloud.google.com/compute/docs/gpus, 2026-11); catalog/data/attachable.csv"
+_VENDORS = by_cloud(gke=(NVIDIA,), aks=(NVIDIA, AMD))
+_TPU_DOCS = "GKE docs, plan-tpus and tpus (2026)"
+_CHIPS_OF_SEVERAL = 4
+"""Chips of a node that can be one of several in a slice; 1 and 8 chips are slices of their own."""
+_MIG_DOCS = (
+    "GoogleCloudPlatform/cluster-autoscaler@7d250507, machinetypes/deprecated_machine_types_gpu_config.go; "
+    "azure-aks-docs gpu-multi-instance.md (2026-05-22); catalog/data/partitions.csv"
+)
+_SHARING_DOCS = "GKE docs, timesharing-gpus and nvidia-mps-gpus (2026)"
+_GKE_DRIVERS = "GKE docs, gpus and gpu-operator (2026)"
+_AKS_DRIVERS = "azure-aks-docs, use-nvidia-gpu and nvidia-gpu-operator (2026); Azure/AKS#4925"
+_NO_DRIVER = "Pods that request a GPU would stay pending, because the nodes would have no driver."
+_AMD_DOCS = "azure-aks-docs use-amd-gpus.md (2025-06)"
 
 
 @cache
@@ -103,9 +116,6 @@ def _is_known(pool: PoolIn) -> Iterator[Fault]:
         if meant
         else "Write a known type, or declare the accelerators with the machine.",
     )
-
-
-_VENDORS = by_cloud(gke=(NVIDIA,), aks=(NVIDIA, AMD))
 
 
 @pool_rule(
@@ -181,9 +191,6 @@ def _count_fits(pool: PoolIn) -> Iterator[Fault]:
             )
 
 
-_TPU_DOCS = "GKE docs, plan-tpus and tpus (2026)"
-
-
 @pool_rule("TPU pool has topology", _TPU_DOCS, CloudKind.GKE)
 def _tpus_alone(pool: PoolIn) -> Iterator[Fault]:
     if pool.pool.tpu_topology is not None and not pool.resolved.has_tpus:
@@ -217,10 +224,6 @@ def _fits_the_machine(pool: PoolIn) -> Iterator[Fault]:
     yield Fault(pool.at("tpuTopology"), problem, NO_GKE_POOL, fix)
 
 
-_CHIPS_OF_SEVERAL = 4
-"""Chips of a node that can be one of several in a slice; 1 and 8 chips are slices of their own."""
-
-
 @pool_rule(
     "TPU slice node count",
     "GoogleCloudPlatform/cluster-autoscaler@7d250507, machinetypes/machine_config_provider.go",
@@ -250,15 +253,6 @@ def _slice_zone(pool: PoolIn) -> Iterator[Fault]:
             NO_GKE_POOL,
             "Write the one zone under zones.",
         )
-
-
-_MIG_DOCS = (
-    "GoogleCloudPlatform/cluster-autoscaler@7d250507, machinetypes/deprecated_machine_types_gpu_config.go; "
-    "azure-aks-docs gpu-multi-instance.md (2026-05-22); catalog/data/partitions.csv"
-)
-
-
-_SHARING_DOCS = "GKE docs, timesharing-gpus and nvidia-mps-gpus (2026)"
 
 
 def _partition(accelerator: Accelerator) -> tuple[str, str]:
@@ -410,11 +404,6 @@ def _latest_driver_needs_cos(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
-_GKE_DRIVERS = "GKE docs, gpus and gpu-operator (2026)"
-_AKS_DRIVERS = "azure-aks-docs, use-nvidia-gpu and nvidia-gpu-operator (2026); Azure/AKS#4925"
-_NO_DRIVER = "Pods that request a GPU would stay pending, because the nodes would have no driver."
-
-
 def _left(cluster: Cluster) -> Iterator[PoolIn]:
     """Return the pools of NVIDIA's GPUs, as written, whose driver the cloud does not install."""
     for pool in pools_of(cluster):
@@ -538,9 +527,6 @@ def _no_declared_driver(cluster: Cluster) -> Iterator[Fault]:
             "Until you install a driver and a device plugin, pods that request a GPU stay pending.",
             "No change is needed if you install them yourself.",
         )
-
-
-_AMD_DOCS = "azure-aks-docs use-amd-gpus.md (2025-06)"
 
 
 @cluster_rule("AMD GPU driver not installed", _AMD_DOCS, CloudKind.AKS, Severity.WARNED)

@@ -13,6 +13,23 @@ from ebbtide.declaration.model.rules.rule import NO_CLUSTER, Severity, cluster_r
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import value_at
 
+_PRIVATE_AKS = "azure-aks-docs private-clusters.md (2026-08-05)"
+_AKS_RANGES = "azure-aks-docs api-server-authorized-ip-ranges.md (2026-08-03)"
+_GKE_RANGES = (
+    "gcloud CLI 556.0.0, api_lib/container/api_adapter.py (2026-02-10): up to 100 with private nodes"
+)
+_ZONE = re.compile(
+    r"/subscriptions/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/resourceGroups/[^/]+/providers/Microsoft\.Network/privateDnsZones/"
+    r"(?P<name>[^/]+)",
+    re.IGNORECASE,
+)
+_WITH_ADDRESS = {"loadBalancer": "AKS's load balancer", "managedNATGateway": "AKS's NAT gateway"}
+_ZONE_WORDS = ("system", "none")
+_DOMAIN, _GOVERNMENT_DOMAIN = "azmk8s.io", "cx.aks.containerservice.azure.us"
+_RANGES_OF_INTEGRATION = 2000
+_LONGEST_SUBZONE = 32
+_NETWORKS = "cloud.access.networks"
+
 
 @cluster_rule(
     "no authorized range of the whole internet",
@@ -50,28 +67,6 @@ def _aks_open_server(cluster: Cluster) -> Iterator[Fault]:
             "Anyone can reach it, and only Entra ID protects it.",
             "Write the ranges of your offices and CI runners under networks.",
         )
-
-
-_PRIVATE_AKS = "azure-aks-docs private-clusters.md (2026-08-05)"
-_AKS_RANGES = "azure-aks-docs api-server-authorized-ip-ranges.md (2026-08-03)"
-_GKE_RANGES = (
-    "gcloud CLI 556.0.0, api_lib/container/api_adapter.py (2026-02-10): up to 100 with private nodes"
-)
-
-
-_ZONE = re.compile(
-    r"/subscriptions/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/resourceGroups/[^/]+/providers/Microsoft\.Network/privateDnsZones/"
-    r"(?P<name>[^/]+)",
-    re.IGNORECASE,
-)
-
-
-_WITH_ADDRESS = {"loadBalancer": "AKS's load balancer", "managedNATGateway": "AKS's NAT gateway"}
-_ZONE_WORDS = ("system", "none")
-_DOMAIN, _GOVERNMENT_DOMAIN = "azmk8s.io", "cx.aks.containerservice.azure.us"
-_RANGES_OF_INTEGRATION = 2000
-_LONGEST_SUBZONE = 32
-_NETWORKS = "cloud.access.networks"
 
 
 def _is_integrated(cluster: Cluster) -> bool:

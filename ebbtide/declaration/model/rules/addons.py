@@ -17,6 +17,8 @@ from ebbtide.values.cloud_kind import CloudKind, by_cloud
 _PIPELINES = "kubeflow/pipelines 2.17.0"
 _KATIB = "kubeflow/katib 0.19.0"
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
+_CHART_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 def _hard_taints(pool: Pool) -> list[int]:
@@ -140,10 +142,6 @@ def _reset_by_upgrade(cluster: Cluster) -> Iterator[Fault]:
             "Steps that are preempted would fail again.",
             "Run pulumi up after each upgrade; it applies the strategy again.",
         )
-
-
-_CHART_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 def _released(cluster: Cluster) -> Iterator[tuple[str, ReleasedAddOn]]:

@@ -35,6 +35,8 @@ _GRACES = tuple(timedelta(seconds=seconds) for seconds in (0, 30, 120))
 _COMPACT_FLEX = ("a3-ultragpu-", "a4-", "h4d-")
 _SCHEDULED_SERIES = "h4d-"
 """Series without accelerators that flex-start supports."""
+_SPOT_DOCS = "azure-aks-docs spot-node-pool.md (2025-04-06)"
+_DECIMALS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,8 +326,6 @@ def _preemptible(pool: PoolIn) -> Iterator[Fault]:
 
 
 RULES = (*(PoolRule(row.name, row.source, row.check, CloudKind.GKE) for row in ROWS),)
-_SPOT_DOCS = "azure-aks-docs spot-node-pool.md (2025-04-06)"
-_DECIMALS = 5
 
 
 @pool_rule("no spot system pool", f"{_SPOT_DOCS}; use-system-pools.md (2026-04-30)", CloudKind.AKS)

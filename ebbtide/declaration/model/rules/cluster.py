@@ -50,6 +50,25 @@ _SETTLED: Final[Mapping[CloudKind, Mapping[str, str]]] = by_cloud(
     },
 )
 """Fields that are set when a cluster is created, and what sets them in an existing one, by cloud."""
+_MINORS_AHEAD = 9
+"""Minor versions that may follow the newest known: three a year (kubernetes.io/releases, 2026)."""
+_RELEASES: Final = (
+    "GKE release notes, current versions (2026); azure-aks-docs supported-kubernetes-versions.md "
+    "(2026-08-05); catalog/data/kubernetes_versions.csv"
+)
+_NEWER_PATCHES = ("patch", "stable", "rapid")
+_NEWER_MINORS = ("stable", "rapid")
+_PATH = "cloud.maintenance"
+_GKE_DOCS = "GKE docs, maintenance-windows-and-exclusions (2026-06)"
+_AKS_DOCS = "azure-aks-docs planned-maintenance.md (2025-12-19)"
+_TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
+_LEAST, _MOST = timedelta(hours=4), timedelta(hours=24)
+_ROLLING_DAYS = 92
+_LEAST_OPEN = timedelta(hours=48)
+_MOST_DAYS = 90
+_MOST_EXCLUSIONS = 20
+_MOST_OF_ALL_UPGRADES = 3
+_NO_CLUSTER = "The cluster could not be created or changed."
 
 
 def _is_default(cloud: Cloud, field: str) -> bool:
@@ -144,16 +163,6 @@ def _how_to_look(cloud: Cloud, name: str) -> str:
         case _:
             assert_never(cloud)
     return f"Run `{command}`: unless it prints {expected}, have its owner enable {engine}."
-
-
-_MINORS_AHEAD = 9
-"""Minor versions that may follow the newest known: three a year (kubernetes.io/releases, 2026)."""
-
-
-_RELEASES: Final = (
-    "GKE release notes, current versions (2026); azure-aks-docs supported-kubernetes-versions.md "
-    "(2026-08-05); catalog/data/kubernetes_versions.csv"
-)
 
 
 @cluster_rule("supported Kubernetes version", _RELEASES)
@@ -297,10 +306,6 @@ RULES: tuple[PoolRule, ...] = tuple(
 )
 
 
-_NEWER_PATCHES = ("patch", "stable", "rapid")
-_NEWER_MINORS = ("stable", "rapid")
-
-
 @cluster_rule(
     "pinned version needs matching upgrade channel",
     "azure-aks-docs auto-upgrade-cluster.md (2026-06-26)",
@@ -324,19 +329,6 @@ def _leaves_the_pin(cluster: Cluster) -> Iterator[Fault]:
         "After the first upgrade, every preview would downgrade the cluster, which AKS refuses.",
         fix,
     )
-
-
-_PATH = "cloud.maintenance"
-_GKE_DOCS = "GKE docs, maintenance-windows-and-exclusions (2026-06)"
-_AKS_DOCS = "azure-aks-docs planned-maintenance.md (2025-12-19)"
-_TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
-_LEAST, _MOST = timedelta(hours=4), timedelta(hours=24)
-_ROLLING_DAYS = 92
-_LEAST_OPEN = timedelta(hours=48)
-_MOST_DAYS = 90
-_MOST_EXCLUSIONS = 20
-_MOST_OF_ALL_UPGRADES = 3
-_NO_CLUSTER = "The cluster could not be created or changed."
 
 
 @cluster_rule("valid maintenance window", f"{_GKE_DOCS}; {_AKS_DOCS}")

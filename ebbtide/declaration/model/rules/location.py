@@ -25,6 +25,7 @@ _AKS_REGION = re.compile(r"[a-z]+[0-9]*")
 _PATH = "cloud.location"
 _BEHIND = "if Ebbtide's table is out of date"
 _TABLE = "catalog/data/locations.csv, a source in each row"
+_SOME = 4
 
 
 @cluster_rule("known Google Cloud location", _TABLE, CloudKind.GKE)
@@ -224,9 +225,6 @@ def _zone_twice(pool: PoolIn) -> Iterator[Fault]:
                 "The cloud refuses duplicate zones.",
                 "Remove one of the two.",
             )
-
-
-_SOME = 4
 
 
 def _locations(pool: PoolIn) -> tuple[str, ...]:

@@ -47,6 +47,13 @@ from ebbtide.values.paths import path_text, value_at
 _DOCS = "GKE and AKS node pools, machineType and vmSize (pulumi-gcp 10.2.0, azure-native 3.29.0)"
 _AZURE = "Standard_"
 _CATALOG = "catalog/data/machines.csv, a source in each row"
+_CPUS_OF_A_CORE = 2
+_SHARED_CORES = ("e2-micro", "e2-small", "e2-medium")
+_TABLE = "catalog/data/retirements.csv, a source in each row"
+_LOCAL_SSDS = "GKE docs, local-ssd (2026); catalog/data/local_ssds.csv"
+_PRELOADING = "GKE docs, data-container-image-preloading (2026)"
+_MOST_DISKS = 127
+_OTHER = {CloudKind.GKE: CloudKind.AKS, CloudKind.AKS: CloudKind.GKE}
 
 
 @pool_rule("pool has machine type", _DOCS)
@@ -163,10 +170,6 @@ def _threads(pool: PoolIn) -> Iterator[Fault]:
     )
 
 
-_CPUS_OF_A_CORE = 2
-_SHARED_CORES = ("e2-micro", "e2-small", "e2-medium")
-
-
 def _confidential_type(overrides: Mapping[str, Any], *keys: str) -> str | None:
     """Return the type of confidential nodes that overrides enable; None if they enable none."""
     nodes = value_at(overrides, path_text([*keys, "confidentialNodes"]))
@@ -203,9 +206,6 @@ def _confidential(cluster: Cluster) -> Iterator[Fault]:
                 else "Write a machine of another series, such as "
                 "n2d-standard-4, or remove confidentialNodes.",
             )
-
-
-_TABLE = "catalog/data/retirements.csv, a source in each row"
 
 
 def _retirements(pool: PoolIn) -> Iterator[tuple[str, str, Retirement]]:
@@ -330,9 +330,6 @@ def _ephemeral_disk_fits(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
-_LOCAL_SSDS = "GKE docs, local-ssd (2026); catalog/data/local_ssds.csv"
-
-
 def _configs(pool: Pool) -> Iterator[tuple[str, int | None]]:
     """Yield each declared use of local SSDs with the number of disks."""
     if pool.ephemeral_storage_local_ssd_config is not None:
@@ -413,10 +410,6 @@ def _temporary(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
-_PRELOADING = "GKE docs, data-container-image-preloading (2026)"
-_MOST_DISKS = 127
-
-
 @pool_rule(
     "maximum secondary boot disks",
     "hashicorp/terraform-provider-google-beta 7.45.0, node_config.go: secondary_boot_disks, MaxItems",
@@ -455,9 +448,6 @@ def _needs_cos(pool: PoolIn) -> Iterator[Fault]:
             NO_GKE_POOL,
             "Omit image for cos.",
         )
-
-
-_OTHER = {CloudKind.GKE: CloudKind.AKS, CloudKind.AKS: CloudKind.GKE}
 
 
 def _only_on(field: PoolField, only: OnlyOn) -> PoolRule:

@@ -39,6 +39,13 @@ Texts = Iterable[tuple[str, str | None]]
 
 _KEYS: Final = "keys()"
 """Part of a path that is each key of a mapping itself, not its value."""
+_OF_POOL: Final = "pools[*]."
+_CLOUDS: Final = {
+    **dict.fromkeys(("GKE", "Google Cloud", "Compute Engine"), CloudKind.GKE),
+    **dict.fromkeys(("AKS", "Azure"), CloudKind.AKS),
+}
+_RESERVED = (("kubernetes.io", "Kubernetes"), ("k8s.io", "Kubernetes"), ("ebbtide.dev", "Ebbtide"))
+_RESERVED_ON = by_cloud(gke=("cloud.google.com", "GKE"), aks=("kubernetes.azure.com", "AKS"))
 
 
 @cache
@@ -112,14 +119,6 @@ class Syntax:
                 wrong = f"{_quoted(text)} is not a valid {self.whose} {self.what}."
                 problem = wrong if text else f"The {self.what} is empty."
                 yield Fault(path, problem, self.consequence, f"Write {self.words}, such as {self.example}.")
-
-
-_OF_POOL: Final = "pools[*]."
-
-_CLOUDS: Final = {
-    **dict.fromkeys(("GKE", "Google Cloud", "Compute Engine"), CloudKind.GKE),
-    **dict.fromkeys(("AKS", "Azure"), CloudKind.AKS),
-}
 
 
 def _quoted(text: str) -> str:
@@ -221,10 +220,6 @@ def _node_resource_group(cluster: Cluster) -> Iterator[Fault]:
             NO_CLUSTER,
             "Write a shorter name or cloud.resourceGroup, or cloud.overrides: {nodeResourceGroup: NAME}.",
         )
-
-
-_RESERVED = (("kubernetes.io", "Kubernetes"), ("k8s.io", "Kubernetes"), ("ebbtide.dev", "Ebbtide"))
-_RESERVED_ON = by_cloud(gke=("cloud.google.com", "GKE"), aks=("kubernetes.azure.com", "AKS"))
 
 
 def _owner(key: str, cloud: CloudKind) -> str:

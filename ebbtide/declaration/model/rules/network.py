@@ -86,6 +86,8 @@ _RESERVED_ADDRESSES = by_cloud(gke=4, aks=5)
 
 _GKE_PODS_PER_NODE = 110
 _AKS_NODE_ADDRESSES = 256
+_PROJECT_OF_LINK = re.compile(r"projects/([^/]+)/")
+_REGION_OF_LINK = re.compile(r"regions/([^/]+)/")
 
 
 def parsed_range(text: str) -> IPv4Network | None:
@@ -264,10 +266,6 @@ def _two_ranges(cluster: Cluster) -> Iterator[Fault]:
             NO_CLUSTER,
             "Write another range of the subnet, or omit servicesRange for one that GKE manages.",
         )
-
-
-_PROJECT_OF_LINK = re.compile(r"projects/([^/]+)/")
-_REGION_OF_LINK = re.compile(r"regions/([^/]+)/")
 
 
 @cluster_rule(

@@ -29,6 +29,12 @@ _NETWORK_TAGS = 64
 _LARGE_GIB = 30
 """Memory from which GKE allows more of it in huge pages."""
 _TOOLKIT = "cluster-toolkit modules/compute/gke-node-pool/main.tf@01a7a3ed, preconditions"
+_LIMITS = "azure-aks-docs quotas-skus-regions.md (2026-08-03), container-service-limits"
+_MOST_NODES = 1000
+_MOST_IN_CLUSTER = {"free": 1000, "standard": 5000, "premium": 5000}
+_MOST_POOLS = 100
+_PROXIMITY = "proximityPlacementGroupID"
+_UPGRADE_DOCS = "azure-aks-docs upgrade-aks-node-pools-rolling.md (2026-05-29)"
 
 
 @pool_rule(
@@ -292,14 +298,6 @@ def _repeated_tags(path: str, tags: tuple[str, ...]) -> Iterator[Fault]:
     for index, tag in enumerate(tags):
         if tag in tags[:index]:
             yield Fault(f"{path}[{index}]", f"The network tag {tag} is written twice.", NO_POOL, "Remove it.")
-
-
-_LIMITS = "azure-aks-docs quotas-skus-regions.md (2026-08-03), container-service-limits"
-_MOST_NODES = 1000
-_MOST_IN_CLUSTER = {"free": 1000, "standard": 5000, "premium": 5000}
-_MOST_POOLS = 100
-_PROXIMITY = "proximityPlacementGroupID"
-_UPGRADE_DOCS = "azure-aks-docs upgrade-aks-node-pools-rolling.md (2026-05-29)"
 
 
 @cluster_rule("maximum pools in AKS cluster", _LIMITS, CloudKind.AKS)

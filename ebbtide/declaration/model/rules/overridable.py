@@ -10,6 +10,12 @@ from ebbtide.declaration.model.expiry import LABEL as EXPIRES
 from ebbtide.declaration.model.pool_inputs import field_by_input
 from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
+_OPTIONAL: Final = frozenset({"addons.logs", "addons.metrics", "cloud.maintenance", "gpuDirect"})
+"""Fields whose inputs an override may set as long as they are not declared."""
+BILLING: Final = ("ebbtide-cluster", "ebbtide-owner", EXPIRES)
+# Of a placement policy, its name is no field's.
+_NO_POLICIES: Final = "Network policies of teams' namespaces would not be enforced."
+
 
 @dataclass(frozen=True, slots=True)
 class Relied:
@@ -58,16 +64,10 @@ class Overridable:
         )
 
 
-_OPTIONAL: Final = frozenset({"addons.logs", "addons.metrics", "cloud.maintenance", "gpuDirect"})
-"""Fields whose inputs an override may set as long as they are not declared."""
-
-
 def _rows(**fields: tuple[str, ...]) -> dict[str, str]:
     return {path: field.replace("__", ".") for field, paths in fields.items() for path in paths}
 
 
-BILLING: Final = ("ebbtide-cluster", "ebbtide-owner", EXPIRES)
-# Of a placement policy, its name is no field's.
 _GKE_POOL: Final = {
     path: name for path, name in field_by_input(CloudKind.GKE).items() if path != "placementPolicy"
 } | _rows(
@@ -163,7 +163,6 @@ _AKS_CLUSTER: Final = _rows(
     owner=tuple(f"tags.{label}" for label in BILLING),
 )
 
-_NO_POLICIES: Final = "Network policies of teams' namespaces would not be enforced."
 _GKE_POOL_RELIED: Final = {
     "nodeConfig.sandboxConfig": Relied(
         "GKE taints such nodes with sandbox.gke.io/runtime=gvisor, which pods of queues and placements do "

@@ -49,6 +49,7 @@ SOURCE: Final = (
     "the installed provider's own types; ebbtide/declaration/model/rules/overrides.py (pulumi-gcp "
     "10.2.0, azure-native 3.29.0)"
 )
+_LENGTHS, _RANGE = ("shortest", "longest"), ("minimum", "maximum")
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,9 +247,6 @@ def _allowed(at: _At, limit: Limit) -> str:
     if least is not None and most is not None:
         return f"{'' if unit else 'a value '}from {least} to {most}{unit}"
     return f"at least {least}{unit}" if most is None else f"at most {most}{unit}"
-
-
-_LENGTHS, _RANGE = ("shortest", "longest"), ("minimum", "maximum")
 
 
 def _unknown(at: _At, key: str, known: Mapping[str, "Property"]) -> Fault:

@@ -18,6 +18,33 @@ from ebbtide.text import and_list, did_you_mean
 from ebbtide.values.cloud_kind import CloudKind
 
 _KUEUE = f"{KUEUE}, ClusterQueue v1beta2 (2026-08-20)"
+_NAMED_FLAVOR = f"{KUEUE}, ResourceFlavor is cluster-scoped (2026-08-20)"
+_CONFIG = f"{KUEUE}, apis/config/v1beta2, Integrations (2026-08-20)"
+FRAMEWORKS = (
+    "batch/job",
+    "jobset.x-k8s.io/jobset",
+    "kubeflow.org/jaxjob",
+    "kubeflow.org/mpijob",
+    "kubeflow.org/paddlejob",
+    "kubeflow.org/pytorchjob",
+    "kubeflow.org/tfjob",
+    "kubeflow.org/xgboostjob",
+    "leaderworkerset.x-k8s.io/leaderworkerset",
+    "pod",
+    "deployment",
+    "statefulset",
+    "ray.io/raycluster",
+    "ray.io/rayjob",
+    "ray.io/rayservice",
+    "sparkoperator.k8s.io/sparkapplication",
+    "trainer.kubeflow.org/trainjob",
+    "workload.codeflare.dev/appwrapper",
+)
+"""Frameworks that Kueue supports itself."""
+_GKE = "GKE docs, about-custom-compute-classes (2026)"
+_EXPANDER = "kubernetes/autoscaler, cluster-autoscaler/expander/priority (2026)"
+_GKE_PREFIXES = ("autopilot", "gke")
+_AKS_PREFIX = "aks-"
 
 
 @cluster_rule("queue pools exist", _KUEUE)
@@ -62,9 +89,6 @@ def _not_too_many_pools(cluster: Cluster) -> Iterator[Fault]:
                 f"Kueue supports at most {FLAVORS_IN_A_GROUP} flavors in a queue.",
                 "Split the queue into several." if cluster.queues else "Write queues, each with fewer pools.",
             )
-
-
-_NAMED_FLAVOR = f"{KUEUE}, ResourceFlavor is cluster-scoped (2026-08-20)"
 
 
 @cluster_rule("unique flavors", _NAMED_FLAVOR)
@@ -160,30 +184,6 @@ def _one_architecture(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
-_CONFIG = f"{KUEUE}, apis/config/v1beta2, Integrations (2026-08-20)"
-FRAMEWORKS = (
-    "batch/job",
-    "jobset.x-k8s.io/jobset",
-    "kubeflow.org/jaxjob",
-    "kubeflow.org/mpijob",
-    "kubeflow.org/paddlejob",
-    "kubeflow.org/pytorchjob",
-    "kubeflow.org/tfjob",
-    "kubeflow.org/xgboostjob",
-    "leaderworkerset.x-k8s.io/leaderworkerset",
-    "pod",
-    "deployment",
-    "statefulset",
-    "ray.io/raycluster",
-    "ray.io/rayjob",
-    "ray.io/rayservice",
-    "sparkoperator.k8s.io/sparkapplication",
-    "trainer.kubeflow.org/trainjob",
-    "workload.codeflare.dev/appwrapper",
-)
-"""Frameworks that Kueue supports itself."""
-
-
 @cluster_rule("known Kueue frameworks", _CONFIG)
 def _known_frameworks(cluster: Cluster) -> Iterator[Fault]:
     if cluster.addons.kueue is None:
@@ -244,11 +244,6 @@ def _together_once(cluster: Cluster) -> Iterator[Fault]:
                     "another pod ends, or the whole job is queued again after an hour.",
                     "Omit together, unless waiting is better than running part of a job.",
                 )
-
-
-_GKE = "GKE docs, about-custom-compute-classes (2026)"
-_EXPANDER = "kubernetes/autoscaler, cluster-autoscaler/expander/priority (2026)"
-_GKE_PREFIXES = ("autopilot", "gke")
 
 
 def _fallback_queues(cluster: Cluster) -> Iterator[tuple[int, Queue]]:
@@ -459,9 +454,6 @@ def _as_large(cluster: Cluster) -> Iterator[Fault]:
                 f"Work that needs a whole node of {first.name} never falls back, and waits for that pool.",
                 "Write a machine that is at least as large, unless all work of the queue requests less.",
             )
-
-
-_AKS_PREFIX = "aks-"
 
 
 @cluster_rule(

@@ -24,6 +24,24 @@ from ebbtide.values import clock, durations
 from ebbtide.values.cloud_kind import CloudKind
 
 _RESERVATIONS = "GKE docs, consuming-reservations (cloud.google.com, 2026)"
+_CALENDAR: Final = (
+    "Compute Engine docs, future-reservations-calendar-mode-overview and "
+    "create-future-reservations-calendar-mode (2026)"
+)
+_REFUSED: Final = "Google Cloud refuses the request for the reservation."
+_SHORTEST, _LONGEST = timedelta(days=1), timedelta(days=90)
+_SERIES: Final = {"a3": 80, "a4": 80, "h4d": 256}
+"""Machine series, with the most machines of a request. Calendar mode reserves TPUs too,
+by chips."""
+_ON_DEMAND: Final = "azure-compute-docs, capacity-reservation-overview.md (2026-02-17)"
+_UNSUPPORTED: Final = re.compile(r"Standard_(ND|NC\d+adi?s_H100_|H[BCX])", re.IGNORECASE)
+"""Machine types without on-demand capacity reservations: ND-series, NCads H100 v5, HB- and HC-series."""
+_COMMITTED: Final = (
+    "Compute Engine docs, signing-up-committed-use-discounts (2026); Azure docs, "
+    "prepay-reserved-vm-instances (2026)"
+)
+_UNUSED: Final = "Its price would be added to the cost, and no node would use it."
+_KINDS: Final = {"machines": "machine type", "gpus": "accelerator type", "region": "region"}
 
 
 @pool_rule("specific reservation has name", _RESERVATIONS, CloudKind.GKE)
@@ -78,17 +96,6 @@ def _any_before_others(cluster: Cluster) -> Iterator[Fault]:
                     "are tried only when on-demand machines are out of stock.",
                     "Write affinity: any-then-fail, so that the next pool is tried instead.",
                 )
-
-
-_CALENDAR: Final = (
-    "Compute Engine docs, future-reservations-calendar-mode-overview and "
-    "create-future-reservations-calendar-mode (2026)"
-)
-_REFUSED: Final = "Google Cloud refuses the request for the reservation."
-_SHORTEST, _LONGEST = timedelta(days=1), timedelta(days=90)
-_SERIES: Final = {"a3": 80, "a4": 80, "h4d": 256}
-"""Machine series, with the most machines of a request. Calendar mode reserves TPUs too,
-by chips."""
 
 
 def _requested(pool: PoolIn) -> Reservation | None:
@@ -220,11 +227,6 @@ def _from_zero(pool: PoolIn) -> Iterator[Fault]:
     )
 
 
-_ON_DEMAND: Final = "azure-compute-docs, capacity-reservation-overview.md (2026-02-17)"
-_UNSUPPORTED: Final = re.compile(r"Standard_(ND|NC\d+adi?s_H100_|H[BCX])", re.IGNORECASE)
-"""Machine types without on-demand capacity reservations: ND-series, NCads H100 v5, HB- and HC-series."""
-
-
 def _is_created(capacity: AnyCapacity) -> bool:
     """Return whether the stack would create the capacity reservation of a pool on AKS."""
     return isinstance(capacity, Reservation) and capacity.name is None and capacity.from_ is None
@@ -278,13 +280,6 @@ def _granted(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
-_COMMITTED: Final = (
-    "Compute Engine docs, signing-up-committed-use-discounts (2026); Azure docs, "
-    "prepay-reserved-vm-instances (2026)"
-)
-_UNUSED: Final = "Its price would be added to the cost, and no node would use it."
-
-
 @cluster_rule("commitment of machines or accelerators", _COMMITTED)
 def _of_one_kind(cluster: Cluster) -> Iterator[Fault]:
     for index, commitment in enumerate(cluster.commitments):
@@ -318,9 +313,6 @@ def _of_known_types(cluster: Cluster) -> Iterator[Fault]:
                     _UNUSED,
                     f"Write a known {_KINDS[field]}.",
                 )
-
-
-_KINDS: Final = {"machines": "machine type", "gpus": "accelerator type", "region": "region"}
 
 
 @cluster_rule("commitment with a pool", _COMMITTED, severity=Severity.WARNED)

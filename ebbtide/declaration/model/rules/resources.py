@@ -12,6 +12,12 @@ from ebbtide.declaration.model.rules.overrides import SOURCE, override_faults
 from ebbtide.declaration.model.rules.rule import Severity, cluster_rule
 from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
+_NAMED: Final = {"name": "name", "project": "cloud.project", "region": "cloud.location"}
+_BY_ROLES: Final = "Members' access, which is granted by roles, would be another one."
+_ACCOUNT: Final = "azure-native:storage:StorageAccount"
+_NO_BUCKET: Final = "No team has a bucket."
+_NO_REGISTRY: Final = "No team has a registry."
+
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
@@ -54,9 +60,7 @@ def _labels(name: str) -> dict[str, str]:
     return {f"{name}.{label}": "owner" for label in BILLING}
 
 
-_NAMED: Final = {"name": "name", "project": "cloud.project", "region": "cloud.location"}
 _AZURE: Final = {"resourceGroupName": "cloud.resourceGroup", "location": "cloud.location"} | _labels("tags")
-_BY_ROLES: Final = "Members' access, which is granted by roles, would be another one."
 
 
 def _of_network(
@@ -74,10 +78,6 @@ def _of_bucket(
     of = Overridable(token, {"resourceGroupName": "cloud.resourceGroup", **derived}, relied_on or {})
     return _Kind(of, lambda cluster: any(team.bucket for team in cluster.teams), _NO_BUCKET)
 
-
-_ACCOUNT: Final = "azure-native:storage:StorageAccount"
-_NO_BUCKET: Final = "No team has a bucket."
-_NO_REGISTRY: Final = "No team has a registry."
 
 KINDS: Final[Mapping[CloudKind, Mapping[str, _Kind]]] = by_cloud(
     gke={

@@ -18,6 +18,12 @@ from ebbtide.declaration.model.tenancy import Team, is_object_id
 from ebbtide.text import and_list
 from ebbtide.values.cloud_kind import CloudKind
 
+KUEUE: Final = f"Kueue {PINS['kueue'].version}"
+"""Source of what was read in Kueue's module."""
+NO_CLUSTER: Final = "The cluster could not be created."
+NO_GKE_POOL: Final = "GKE refuses to create the node pool."
+NO_POOL: Final = "The node pool could not be created."
+
 
 class Severity(StrEnum):
     """Severity of a broken rule: an error, or a warning."""
@@ -143,14 +149,6 @@ def privileged(team: Team) -> str:
         f"namespace: {{name: {team.namespace_name}, podSecurity: privileged}} if the team may have root "
         "access to its nodes"
     )
-
-
-KUEUE: Final = f"Kueue {PINS['kueue'].version}"
-"""Source of what was read in Kueue's module."""
-
-NO_CLUSTER: Final = "The cluster could not be created."
-NO_GKE_POOL: Final = "GKE refuses to create the node pool."
-NO_POOL: Final = "The node pool could not be created."
 
 
 def service_name(cloud: CloudKind) -> str:

@@ -50,6 +50,17 @@ _AKS_STORED = (
     "tutorial-enable-customer-managed-keys.md (2026)"
 )
 _AKS_DATA = ("buckets", "registries")
+_FILESTORE = "cloud.google.com/filestore/docs/service-tiers (2026): Basic HDD, 1 TiB to 63.9 TiB, zonal"
+_FILES = "learn.microsoft.com/azure/storage/files, scale targets (2026): premium, 100 GiB to 100 TiB"
+LEAST_GIB = {"filestore": 1024, "azure-files": 100}
+"""Minimum size of a file system in each cloud, GiB."""
+_MOST_GIB = {"filestore": 65433, "azure-files": 102400}
+_ITEM = {"filestore": "filestore-basic-hdd-gib", "azure-files": "azure-files-premium-gib"}
+_ACR = "azure-container-registry docs, container-registry-skus.md (2026)"
+_ACR_ROLES = "azure-container-registry docs, container-registry-rbac-built-in-roles-overview.md (2026)"
+_PULLS = "Artifact Registry docs, integrate-gke (2026)"
+_BASIC = "Basic"
+_USD_PER_DAY = {_BASIC: 0.17, "Standard": 0.67, "Premium": 1.67}
 
 
 @cluster_rule("key vault declared", f"{_AKS_SECRETS}; {_AKS_STORED}", CloudKind.AKS)
@@ -146,16 +157,6 @@ def _gke_location(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
-_FILESTORE = "cloud.google.com/filestore/docs/service-tiers (2026): Basic HDD, 1 TiB to 63.9 TiB, zonal"
-_FILES = "learn.microsoft.com/azure/storage/files, scale targets (2026): premium, 100 GiB to 100 TiB"
-LEAST_GIB = {"filestore": 1024, "azure-files": 100}
-"""Minimum size of a file system in each cloud, GiB."""
-
-
-_MOST_GIB = {"filestore": 65433, "azure-files": 102400}
-_ITEM = {"filestore": "filestore-basic-hdd-gib", "azure-files": "azure-files-premium-gib"}
-
-
 @cluster_rule("supported volume kind", _FILESTORE)
 def _of_the_cloud(cluster: Cluster) -> Iterator[Fault]:
     cloud = cluster.site.cloud
@@ -239,19 +240,10 @@ def _force_destroy(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
-_ACR = "azure-container-registry docs, container-registry-skus.md (2026)"
-_ACR_ROLES = "azure-container-registry docs, container-registry-rbac-built-in-roles-overview.md (2026)"
-_PULLS = "Artifact Registry docs, integrate-gke (2026)"
-
-
 def _registries(cluster: Cluster) -> Iterator[tuple[str, Team, Registry]]:
     for number, team in enumerate(cluster.teams):
         if team.registry is not None:
             yield f"teams[{number}]", team, team.registry
-
-
-_BASIC = "Basic"
-_USD_PER_DAY = {_BASIC: 0.17, "Standard": 0.67, "Premium": 1.67}
 
 
 def _tier(cluster: Cluster) -> str:

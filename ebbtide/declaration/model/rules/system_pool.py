@@ -25,6 +25,12 @@ from ebbtide.declaration.model.rules.rule import (
 from ebbtide.text import and_list, several
 from ebbtide.values.cloud_kind import CloudKind
 
+_AKS_DOCS = "azure-aks-docs use-system-pools.md (2026-04-30)"
+_AKS_SIZES = "azure-aks-docs quotas-skus-regions.md (2026-08-03)"
+_AKS_VCPUS, _AKS_MEMORY_GIB = 2, 4
+_CRITICAL = "CriticalAddonsOnly"
+_GKE_MANAGED = "components.gke.io/gke-managed-components"
+
 
 def _workloads(cluster: Cluster) -> list[tuple[str, Footprint, int]]:
     """Return each add-on on the system pool with its title, footprint and number of instances."""
@@ -173,13 +179,6 @@ def _holds_each(cluster: Cluster) -> Iterator[Fault]:
             "That pod would stay pending, regardless of the number of nodes.",
             _larger(pool.resolved, cluster),
         )
-
-
-_AKS_DOCS = "azure-aks-docs use-system-pools.md (2026-04-30)"
-_AKS_SIZES = "azure-aks-docs quotas-skus-regions.md (2026-08-03)"
-_AKS_VCPUS, _AKS_MEMORY_GIB = 2, 4
-_CRITICAL = "CriticalAddonsOnly"
-_GKE_MANAGED = "components.gke.io/gke-managed-components"
 
 
 @cluster_rule("exactly one system pool", f"{_AKS_DOCS}; GKE docs, isolate-workloads-dedicated-nodes (2026)")

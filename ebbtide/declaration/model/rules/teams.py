@@ -23,6 +23,14 @@ _SYSTEM_NAMESPACES = (
     "kubernetes.io/docs/concepts/overview/working-with-objects/namespaces, and those of "
     "GKE and AKS in ebbtide/declaration/catalog/data/namespaces.csv (2026)"
 )
+_KUEUE_SHARES = f"{KUEUE}, ClusterQueue and Cohort v1beta2, nominalQuota and fairSharing (2026-08-20)"
+_NO_QUEUE = "None of the team's queues has a pool"
+_KUEUE_LOCAL = f"{KUEUE}, LocalQueue v1beta2 (2026-08-20)"
+_AKS_DOCS = "azure-aks-docs kubernetes-rbac-entra-id.md (2025-01-26)"
+_USER_ROLE = "Azure Kubernetes Service Cluster User Role"
+_POD_SECURITY = "Kubernetes docs, Pod Security Standards and Pod Security Admission (2026)"
+_POLICY = "Kubernetes docs, ValidatingAdmissionPolicy (2026)"
+_RBAC = "Kubernetes docs, role-based access control (2026)"
 
 
 @cluster_rule("team queues exist", f"{_KUEUE}: LocalQueue.spec.clusterQueue")
@@ -118,10 +126,6 @@ def _default_exists(cluster: Cluster) -> Iterator[Fault]:
                 "It could not be created, and must not be deleted with the team.",
                 "Write namespace: {name: default, create: false}.",
             )
-
-
-_KUEUE_SHARES = f"{KUEUE}, ClusterQueue and Cohort v1beta2, nominalQuota and fairSharing (2026-08-20)"
-_NO_QUEUE = "None of the team's queues has a pool"
 
 
 @cluster_rule("guaranteed pool in team queues", _KUEUE_SHARES)
@@ -232,9 +236,6 @@ def _shares_need_queues(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
-_KUEUE_LOCAL = f"{KUEUE}, LocalQueue v1beta2 (2026-08-20)"
-
-
 def _local_queues(cluster: Cluster) -> Iterator[tuple[str, str, LocalQueue]]:
     """Yield each local queue with its path and its name."""
     for number, queue in enumerate(cluster.queues):
@@ -298,10 +299,6 @@ def _queues_are_used(cluster: Cluster) -> Iterator[Fault]:
                 "No work could be submitted to it.",
                 "Write localQueues: [{namespace: default}] there, add it to a team's queues, or remove it.",
             )
-
-
-_AKS_DOCS = "azure-aks-docs kubernetes-rbac-entra-id.md (2025-01-26)"
-_USER_ROLE = "Azure Kubernetes Service Cluster User Role"
 
 
 @cluster_rule("members written once", "Pulumi docs, resource names: URNs are unique (2026-08)")
@@ -400,11 +397,6 @@ def _by_its_owner(cluster: Cluster) -> Iterator[Fault]:
         "Without it, kubectl cannot reach the cluster.",
         f"Have the owner run, for each member without access, `{command}`.",
     )
-
-
-_POD_SECURITY = "Kubernetes docs, Pod Security Standards and Pod Security Admission (2026)"
-_POLICY = "Kubernetes docs, ValidatingAdmissionPolicy (2026)"
-_RBAC = "Kubernetes docs, role-based access control (2026)"
 
 
 @cluster_rule("required queues exist", _POLICY)

@@ -104,6 +104,79 @@ _EXAMPLES = {
 
 _TAINT = re.compile(r"(?P<key>[^=:\s]+)(=(?P<value>[^=:\s]*))?(:(?P<effect>\w+))?")
 """A taint in kubectl's form: `key=value:NoSchedule`."""
+UNREADABLE = "The declaration cannot be read."
+_EXPECTED = {
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "dict_type": "a mapping",
+    "finite_number": "a finite number",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "list_type": "a list",
+    "model_attributes_type": "a mapping",
+    "model_type": "a mapping",
+    "string_type": "text",
+    "tuple_type": "a list",
+}
+_WORDS_TOO = ("capacity", "machine")
+"""Fields that also accept a single word."""
+_OTHER_WORDS = {
+    "azure": "aks",
+    "dws": "queued",
+    "flex": "flex-start",
+    "gcp": "gke",
+    "google": "gke",
+    "ondemand": "on-demand",
+    "queued-provisioning": "queued",
+    "regular": "on-demand",
+    "standard": "on-demand",
+}
+"""Other names for a capacity type or cloud."""
+_Check = tuple[str, Callable[[Location, ErrorDetails], Fault]]
+_DECLARATION: Final = "The declaration"
+"""Subject of the sentences of faults."""
+_ROUNDS = 4
+"""Rounds of removal: removing a broken value can break its parent, for example when it is required."""
+_PLACEHOLDER = "stand-in"  # codespell:ignore
+_PLACEHOLDERS: dict[object, object] = {
+    int: 1,
+    float: 1,
+    timedelta: "24h",
+    date: "2000-01-01",
+    datetime: "2000-01-01T00:00Z",
+}
+_NOTHING_WITHOUT = ((), ("cloud",))
+"""Paths without which no rule can be checked: the root, and the cloud with its kind."""
+_DEPENDENT = re.compile(
+    r"""
+      pools                              \s pools\[\d+\](\.role)?
+    | pools                              \s cloud\.existing(\..*)?
+    | cloud\.maintenance\.window\..*      \s cloud\.maintenance\.window\..*
+    | cloud\.maintenance\.exclusions    \s cloud\.maintenance\..*
+    | (?P<without>cloud\.maintenance\.exclusions\[\d+\])\..*
+                                         \s (?P=without)\..*
+    | pools\[\d+\]\.capacity             \s (cloud\.existing(\..*)?|pools\[\d+\](\.role|\.capacity.*)?)
+    | pools\[\d+\]\.(zones.*|compact)    \s cloud\.location
+    | cloud\.network\..*                \s cloud\.network\..*
+    | (?P<one>pools\[\d+\])\.taints      \s (?P=one)\.accelerator.*
+    | (?P<of>pools\[\d+\])\.upgrade\..*  \s (?P=of)\.upgrade\..*
+    | (?P<team>teams\[\d+\])\..*         \s (?P=team)\.namespace\..*
+    | (?P<pool>pools\[\d+\])\.(?!name|labels|image|maxPodsPerNode|disk\.sizeGib).*
+                                         \s (?P=pool)\.(role|machine.*)
+    | (?P<way>pools\[\d+\])\.(taints|compact|shutdownGrace|upgrade|auto|capacity|zones|locationPolicy).*
+                                         \s (?P=way)\.capacity.*
+    | queues\[\d+\]\.pools.*             \s pools(\[\d+\](\.(name|role))?)?
+    | teams\[\d+\]\.queues.*             \s queues(\[\d+\](\.name)?)?
+    """,
+    re.VERBOSE,
+)
+"""Dependent faults: path of a rule's fault, and path of the shape fault that may cause it."""
+_OF_DERIVED_QUEUES = re.compile(r"teams\[\d+\]\.queues.* pools(\[\d+\].*)?")
+"""Those of queues that are derived from the pools."""
+_Model = TypeVar("_Model", bound=BaseModel)
 
 
 def example_of(location: Location) -> str:
@@ -142,42 +215,6 @@ def _is(model: type, name: str) -> bool:
 def _taint_of(key: str, value: str, effect: str = "") -> str:
     fields = {"key": key, "value": value, "effect": effect}
     return f"{{{', '.join(f'{name}: {text}' for name, text in fields.items() if text)}}}"
-
-
-UNREADABLE = "The declaration cannot be read."
-
-_EXPECTED = {
-    "bool_parsing": "true or false",
-    "bool_type": "true or false",
-    "dict_type": "a mapping",
-    "finite_number": "a finite number",
-    "float_parsing": "a number",
-    "float_type": "a number",
-    "int_from_float": "a whole number",
-    "int_parsing": "a whole number",
-    "int_type": "a whole number",
-    "list_type": "a list",
-    "model_attributes_type": "a mapping",
-    "model_type": "a mapping",
-    "string_type": "text",
-    "tuple_type": "a list",
-}
-
-_WORDS_TOO = ("capacity", "machine")
-"""Fields that also accept a single word."""
-
-_OTHER_WORDS = {
-    "azure": "aks",
-    "dws": "queued",
-    "flex": "flex-start",
-    "gcp": "gke",
-    "google": "gke",
-    "ondemand": "on-demand",
-    "queued-provisioning": "queued",
-    "regular": "on-demand",
-    "standard": "on-demand",
-}
-"""Other names for a capacity type or cloud."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,12 +377,8 @@ def _other(location: Location, _: ErrorDetails) -> Fault:
     return _unreadable(location, f"cannot be {described(location.value)}.", _how_to_write(location, ""))
 
 
-_Check = tuple[str, Callable[[Location, ErrorDetails], Fault]]
-
 _OTHER: _Check = ("known-value", _other)
 
-_DECLARATION: Final = "The declaration"
-"""Subject of the sentences of faults."""
 
 _CHECKS: dict[str, _Check] = {
     **dict.fromkeys(_EXPECTED, ("value-type", _wrong_type)),
@@ -451,53 +484,6 @@ def shape_faults(
         )
         for fault in faults
     )
-
-
-_ROUNDS = 4
-"""Rounds of removal: removing a broken value can break its parent, for example when it is required."""
-
-_PLACEHOLDER = "stand-in"  # codespell:ignore
-
-_PLACEHOLDERS: dict[object, object] = {
-    int: 1,
-    float: 1,
-    timedelta: "24h",
-    date: "2000-01-01",
-    datetime: "2000-01-01T00:00Z",
-}
-
-_NOTHING_WITHOUT = ((), ("cloud",))
-"""Paths without which no rule can be checked: the root, and the cloud with its kind."""
-
-_DEPENDENT = re.compile(
-    r"""
-      pools                              \s pools\[\d+\](\.role)?
-    | pools                              \s cloud\.existing(\..*)?
-    | cloud\.maintenance\.window\..*      \s cloud\.maintenance\.window\..*
-    | cloud\.maintenance\.exclusions    \s cloud\.maintenance\..*
-    | (?P<without>cloud\.maintenance\.exclusions\[\d+\])\..*
-                                         \s (?P=without)\..*
-    | pools\[\d+\]\.capacity             \s (cloud\.existing(\..*)?|pools\[\d+\](\.role|\.capacity.*)?)
-    | pools\[\d+\]\.(zones.*|compact)    \s cloud\.location
-    | cloud\.network\..*                \s cloud\.network\..*
-    | (?P<one>pools\[\d+\])\.taints      \s (?P=one)\.accelerator.*
-    | (?P<of>pools\[\d+\])\.upgrade\..*  \s (?P=of)\.upgrade\..*
-    | (?P<team>teams\[\d+\])\..*         \s (?P=team)\.namespace\..*
-    | (?P<pool>pools\[\d+\])\.(?!name|labels|image|maxPodsPerNode|disk\.sizeGib).*
-                                         \s (?P=pool)\.(role|machine.*)
-    | (?P<way>pools\[\d+\])\.(taints|compact|shutdownGrace|upgrade|auto|capacity|zones|locationPolicy).*
-                                         \s (?P=way)\.capacity.*
-    | queues\[\d+\]\.pools.*             \s pools(\[\d+\](\.(name|role))?)?
-    | teams\[\d+\]\.queues.*             \s queues(\[\d+\](\.name)?)?
-    """,
-    re.VERBOSE,
-)
-"""Dependent faults: path of a rule's fault, and path of the shape fault that may cause it."""
-
-_OF_DERIVED_QUEUES = re.compile(r"teams\[\d+\]\.queues.* pools(\[\d+\].*)?")
-"""Those of queues that are derived from the pools."""
-
-_Model = TypeVar("_Model", bound=BaseModel)
 
 
 def _plain(value: object) -> Any:

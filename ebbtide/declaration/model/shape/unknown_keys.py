@@ -14,6 +14,10 @@ _TOO_MANY = 2
 _SHORTEST = 3
 """Minimum length of the common prefix with a known key."""
 _IGNORED = "The key would have no effect."
+_OF_NODES = ("Pool", "Nodes")
+_CAPACITY = "spot and other kinds of capacity are written under capacity."
+_AT_FULL_PRICE = "The pool would have on-demand machines at full price."
+_SCARCE = "The pool would have on-demand machines, which are scarce for GPUs."
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +53,6 @@ class _WellKnown:
     meant: str = ""
     owners: tuple[str, ...] = ("Pool",)
 
-
-_OF_NODES = ("Pool", "Nodes")
-_CAPACITY = "spot and other kinds of capacity are written under capacity."
-_AT_FULL_PRICE = "The pool would have on-demand machines at full price."
-_SCARCE = "The pool would have on-demand machines, which are scarce for GPUs."
 
 _WELL_KNOWN = (
     _WellKnown(
