@@ -24,6 +24,9 @@ TESTS_NEED := pulumi-language-python pulumi-language-python-exec pulumi-language
 # What shares a control plane is on one worker, and the longest begins first (rehearsal/tests/conftest.py).
 SHARED := --dist loadgroup --no-loadscope-reorder
 
+# A file's tests share what they build and cache, so one worker runs them all; the order leaves short ones to the end.
+BY_FILE := -n auto --dist loadfile --no-loadscope-reorder
+
 # If the machine is busy, the real Kueue, whose backoffs go on while its requests wait, decides otherwise.
 RERUN := --reruns 1 --only-rerun "Real time was late"
 
@@ -88,10 +91,10 @@ strict-types: $(VENV)/.dev ## Types, by pyright in strict mode: minutes.
 	$(BIN)/pyright
 
 pytest: $(VENV)/.dev ## The tests of `make test` alone: ARGS='-k wheel'.
-	$(BIN)/pytest -n auto $(LONGEST) -m "not engine and not rehearsal" $(call tests,tests) $(ARGS)
+	$(BIN)/pytest $(BY_FILE) $(LONGEST) -m "not engine and not rehearsal" $(call tests,tests) $(ARGS)
 
 test-rehearsal: $(VENV)/.dev ## The tests of the rehearsal and the replay that need nothing but Python: ARGS='-k azure'.
-	$(BIN)/pytest -n auto $(LONGEST) -m "not engine and not rehearsal" $(call tests,rehearsal/tests kueue-replay/tests) $(ARGS)
+	$(BIN)/pytest $(BY_FILE) $(LONGEST) -m "not engine and not rehearsal" $(call tests,rehearsal/tests kueue-replay/tests) $(ARGS)
 
 fmt: $(VENV)/.dev ## Fix style and format in place.
 	$(BIN)/ruff check --fix

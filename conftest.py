@@ -1,6 +1,7 @@
 """Settings of all tests, and the deselection of those that read released manifests."""
 
 import gc
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -85,6 +86,12 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 10, 10)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Have one process more than cores: some tests wait, such as for the end of an idle time."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(optionalhook=True)
