@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import product
+from math import prod
 from typing import Any, ClassVar, Final, TypeAlias, cast
 
 from ebbtide.clients.kubernetes.objects import part, parts, text
@@ -322,24 +323,30 @@ class FlavorPools:
         return unused or self._exactly(amounts, limits) or dict(self._whole(amounts, limits))
 
     def _exactly(self, amounts: Amounts, limits: Sequence[int]) -> dict[str, int] | None:
-        combinations = 1
-        for limit in limits[1:]:
-            combinations *= limit + 1
-        if combinations > _MOST_COMBINATIONS:
+        alike: dict[tuple[Decimal, ...], dict[str, int]] = {}
+        for offer, limit in zip(self.offers, limits, strict=True):
+            alike.setdefault(tuple(_of(offer, name) for name in amounts), {})[offer.pool] = limit
+        (first, own), *others = alike.items()
+        all_of = list(amounts.values())
+        counted = next((place for place, one in enumerate(first) if one), None)
+        most = [
+            min(
+                sum(pools.values()),
+                *(int(amount // one) for amount, one in zip(all_of, node, strict=True) if one),
+            )
+            for node, pools in others
+        ]
+        if counted is None or prod(nodes + 1 for nodes in most) > _MOST_COMBINATIONS:
             return None
-        first, *others = self.offers
-        for counts in product(*(range(limit + 1) for limit in limits[1:])):
-            rest = dict(amounts)
-            for offer, count in zip(others, counts, strict=True):
-                rest = {name: rest[name] - count * _of(offer, name) for name in rest}
-            for resource, amount in rest.items():
-                if one := _of(first, resource):
-                    count, over = divmod(amount, one)
-                    if over or not 0 <= count <= limits[0]:
-                        break
-                    if all(rest[name] == count * _of(first, name) for name in rest):
-                        return {first.pool: int(count), **dict(zip(self.pools[1:], counts, strict=True))}
-                    break
+        for counts in product(*(range(nodes + 1) for nodes in most)):
+            rest = [
+                amount - sum(nodes * node[place] for nodes, (node, _) in zip(counts, others, strict=True))
+                for place, amount in enumerate(all_of)
+            ]
+            nodes, over = divmod(rest[counted], first[counted])
+            if not over and 0 <= nodes <= sum(own.values()) and rest == [nodes * one for one in first]:
+                found = zip(alike.values(), (int(nodes), *counts), strict=True)
+                return {pool: some for pools, nodes in found for pool, some in _preferred(pools, nodes)}
         return None
 
     def _whole(self, amounts: Amounts, limits: Sequence[int]) -> Iterator[tuple[str, int]]:
@@ -350,6 +357,14 @@ class FlavorPools:
             nodes = max(0, min([*counts, limit]))
             amounts = {name: amount - nodes * _of(offer, name) for name, amount in amounts.items()}
             yield offer.pool, nodes
+
+
+def _preferred(pools: Mapping[str, int], nodes: int) -> Iterator[tuple[str, int]]:
+    """Yield pools of equal nodes with their part of a number of nodes, the preferred ones first."""
+    for pool, limit in pools.items():
+        own = min(limit, nodes)
+        nodes -= own
+        yield pool, own
 
 
 def _of(offer: Offer, resource: str) -> Decimal:

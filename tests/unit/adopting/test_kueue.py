@@ -72,8 +72,30 @@ _ALTERNATIVES = changed(
 """Teams with guarantees of alternative pools, each of which has nodes for one of the teams alone."""
 
 
+_OF_TWO_SHAPES = changed(
+    GKE,
+    pools=[
+        *GKE["pools"][:1],
+        *(
+            {"name": name, "machine": machine, "nodes": {"max": most}}
+            for name, machine, most in (
+                ("a", "e2-standard-8", 1),
+                ("b", "e2-standard-8", 6),
+                ("c", "e2-standard-8", 27),
+                ("d", "e2-standard-8", 11),
+                ("e", "n2d-standard-16", 42),
+            )
+        ),
+    ],
+    queues=[{"name": "f", "pools": ["a", "b", "e", "c", "d"], "fallback": True}],
+    teams=[{"name": "x", "borrowingLimit": {"e": 1}}],
+)
+"""More combinations of alternative pools than are tried, but few of their machines."""
+
+
 @generated
 @example(_ALTERNATIVES)
+@example(_OF_TWO_SHAPES)
 @given(queued())
 def test_queues_of_ebbtide_are_adopted_as_declared(declaration: Declaration) -> None:
     """Objects that a declaration derives give its queues and shares again, and the same objects."""

@@ -91,8 +91,7 @@ def test_counts(args: dict[str, Any], nodes: NodesReport) -> None:
 
 
 def test_capacity() -> None:
-    """A capacity reservation is the resource id of a group. AKS adds a taint to spot nodes, and -1 is
-    its way of saying up to the list price."""
+    """A capacity reservation is the id of a group, and AKS's spot price of -1 is any up to the list price."""
     group = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/capacityReservationGroups/h100"
     reserved = _pool(capacity_reservation_group_id=group)
     assert (reserved.capacity, reserved.reservation) == ("reservation", group)
