@@ -16,7 +16,6 @@ from ebbtide.placement.member_policy import HIGHEST_PRIORITY, controllers_priori
 from ebbtide.placement.profile import Profile
 from ebbtide.placement.queue_objects import fallback_objects
 from ebbtide.placement.queueing import Queueing, object_name, queueing
-from ebbtide.values.cloud_kind import CloudKind
 
 from .add_on import AddOnArgs, AddOnComponent, ArtifactStore, Ready
 from .drivers import Drivers, DriversArgs, gpu_direct, has_drivers
@@ -57,9 +56,17 @@ def has_add_ons(declaration: Cluster) -> bool:
         or any(add_on.spec.namespace for add_on in declaration.installed)
         or bool(declaration.gpu_networks)
         or has_drivers(declaration)
-        # The exporter of AKS; Kueue, the other source of metrics, has a tenant.
-        or (declaration.site.cloud is CloudKind.AKS and bool(declaration.measured_pools))
+        or bool(_monitors(declaration))
     )
+
+
+def _monitors(declaration: Cluster) -> list[dict[str, Any]]:
+    """Return the sources of metrics on the cluster."""
+    if declaration.addons.metrics is None:
+        return []
+    from .monitors import monitors  # noqa: PLC0415 - with the add-on alone
+
+    return monitors(declaration)
 
 
 def component(add_on: AddOn) -> Install:
@@ -202,12 +209,8 @@ class Addons(InCluster):
     def _monitors(self, kueue: Ready) -> None:
         """Create the sources of metrics, one after another: Kubernetes deletes a token whose service account
         does not exist."""
-        declaration, before = self._args.declaration, kueue
-        if declaration.addons.metrics is None:
-            return
-        from .monitors import monitors  # noqa: PLC0415 - with the add-on alone
-
-        for manifest in monitors(declaration):
+        before = kueue
+        for manifest in _monitors(self._args.declaration):
             before = (self._create(self._role(manifest), manifest, before),)
 
     def _existing(self, stage: _Stage) -> Ready:
