@@ -1,5 +1,5 @@
-"""What GPU nodes need and the cloud does not install: drivers and device plugins, with their component, and
-the networks and plugins of GPUDirect."""
+"""Drivers and device plugins of GPU nodes that the cloud does not install, and the networks and plugins of
+GPUDirect."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -79,7 +79,7 @@ class Followed:
 
     @property
     def log(self) -> str:
-        """What the commands have printed."""
+        """Output of the commands."""
         return (self.directory / "log").read_text()
 
 

@@ -21,8 +21,6 @@ from tests.repository import ROOT, commit_all, git
 from tests.running import full
 from tests.synth import synth
 
-_BUILD = "import setuptools.build_meta as backend, sys; print(backend.build_wheel(sys.argv[1]))"
-
 _RECORD = """
 import json, sys
 from pathlib import Path

@@ -28,7 +28,7 @@ def _python(*arguments: str) -> str:
 
 
 def test_the_standard_library_is_enough() -> None:
-    """Training code and whoever makes Jobs need nothing that is installed, and training code little of ours;
+    """Training code and the creation of Jobs need no installed package, and training code few of our modules;
     benchmarks/queues.py measures the time."""
     loaded, cluster = _python("-I", "-S", "-c", _IMPORTS, DEV.json()).splitlines()
     own = ("checkpoints", "storage", "termination")
