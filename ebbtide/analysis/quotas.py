@@ -7,7 +7,7 @@ azure-aks-docs, quotas-skus-regions (2026), for `cores`.
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, assert_never
 
 from ebbtide.clients.clouds.interfaces import QuotaLimit
@@ -15,6 +15,7 @@ from ebbtide.declaration.catalog.gpu_direct import networks_of, vpcs_of
 from ebbtide.declaration.catalog.machines import quota_names
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.values.cloud_kind import CloudKind
+from ebbtide.values.documents import DocumentPart
 
 GLOBAL: Final = "global"
 """Region of a global quota."""
@@ -32,22 +33,19 @@ _NOT_GRANTED: Final = {"PREEMPTIBLE_CPUS": "CPUS"}
 instead (Compute Engine docs, preemptible, 2026; catalog/data/quotas.csv)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quota:
-    """A quota and the amount that the stack needs.
-
-    Attributes:
-        region: the region, or `global`.
-        name: name in the cloud.
-        amount: vCPUs, accelerators, GB of disks, or networks.
-        pools: pools that count towards it.
-    """
+class Quota(DocumentPart):
+    """A cloud quota that the stack needs at the maximum node counts."""
 
     cloud: CloudKind
+    """`gke` or `aks`."""
     region: str
+    """The region, or `global`."""
     name: str
+    """Name in the cloud."""
     amount: int
+    """vCPUs, accelerators, GB of disks, or networks."""
     pools: tuple[str, ...]
+    """Pools that count towards it."""
 
 
 def quotas(pools: Iterable[ResolvedPool]) -> list[Quota]:
@@ -58,7 +56,10 @@ def quotas(pools: Iterable[ResolvedPool]) -> list[Quota]:
         for region, name, amount in _of_pool(pool):
             if amount:
                 needs.setdefault((pool.site.cloud, region, name), {})[pool.name] = amount
-    found = [Quota(*key, sum(by_pool.values()), tuple(by_pool)) for key, by_pool in needs.items()]
+    found = [
+        Quota(cloud=cloud, region=region, name=name, amount=sum(own.values()), pools=tuple(own))
+        for (cloud, region, name), own in needs.items()
+    ]
     return [*found, *_networks(pools)]
 
 
@@ -72,7 +73,7 @@ def _networks(pools: Iterable[ResolvedPool]) -> Iterator[Quota]:
     amounts = {"NETWORKS": len(vpcs), "SUBNETWORKS": len(networks), "FIREWALLS": firewalls}
     for name, amount in amounts.items():
         if amount:
-            yield Quota(CloudKind.GKE, GLOBAL, name, amount, names)
+            yield Quota(cloud=CloudKind.GKE, region=GLOBAL, name=name, amount=amount, pools=names)
 
 
 def without_quota(pools: Iterable[ResolvedPool]) -> tuple[str, ...]:
@@ -165,10 +166,10 @@ def _granted(needs: Iterable[Quota], limits: Limits) -> Iterable[Quota]:
     for quota in needs:
         limit = limits.get(quota.region, {}).get(quota.name)
         name = _NOT_GRANTED.get(quota.name, "") if limit is not None and limit.limit == 0 else ""
-        actual = replace(quota, name=name or quota.name)
+        actual = quota.model_copy(update={"name": name or quota.name})
         key = (actual.region, actual.name)
         if earlier := granted.get(key):
             pools = tuple(dict.fromkeys((*earlier.pools, *actual.pools)))
-            actual = replace(earlier, amount=earlier.amount + actual.amount, pools=pools)
+            actual = earlier.model_copy(update={"amount": earlier.amount + actual.amount, "pools": pools})
         granted[key] = actual
     return granted.values()

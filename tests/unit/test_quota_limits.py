@@ -10,7 +10,7 @@ from ebbtide.values.cloud_kind import CloudKind
 
 
 def _need(name: str, amount: int, *pools: str, region: str = "us-central1") -> Quota:
-    return Quota(CloudKind.GKE, region, name, amount, pools)
+    return Quota(cloud=CloudKind.GKE, region=region, name=name, amount=amount, pools=pools)
 
 
 @pytest.mark.parametrize(

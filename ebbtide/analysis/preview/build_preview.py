@@ -15,17 +15,14 @@ from ebbtide.analysis.preview.preview_document import (
     AmountReport,
     AssumptionReport,
     ChargeReport,
-    CloudQuotaReport,
     CostReport,
     Counts,
     DiskReport,
     FindingReport,
-    MessageReport,
     NodesReport,
     PoolReport,
     Preview,
     QueueReport,
-    QuotaReport,
     ResourceReport,
     TaintReport,
 )
@@ -112,12 +109,12 @@ def preview_of(
         pools=tuple(map(pool_report, pools, queues, fallbacks, of_pools)),
         queues=tuple(_queue(queue, gpu_hours, pool_of_flavor) for queue in read_cluster_queues(recording)),
         cost=cost_report,
-        quotas=tuple(_view(CloudQuotaReport, quota) for quota in quotas(pools)),
+        quotas=tuple(quotas(pools)),
         without_quota=without_quota(pools),
         resources=tuple(_resource(resource) for resource in recording),
         outputs=masked(dict(recording.outputs)),
-        warnings=tuple(_view(MessageReport, message) for message in messages if message.severity != "info"),
-        messages=tuple(_view(MessageReport, message) for message in messages if message.severity == "info"),
+        warnings=tuple(message for message in messages if message.severity != "info"),
+        messages=tuple(message for message in messages if message.severity == "info"),
         assumptions=tuple(_assumptions(recording)),
         counts=_counts(recording),
         findings=tuple(map(_finding, findings)),
@@ -162,9 +159,7 @@ def _queue(
 ) -> QueueReport:
     prices = {pool: price for name in queue.local_queues for pool, price in gpu_hours.get(name, {}).items()}
     quotas = [
-        _view(QuotaReport, quota, flavor=flavor, pool=pool_of_flavor.get(flavor, ""), resource=resource)
-        for flavor, resources in queue.quotas.items()
-        for resource, quota in resources.items()
+        quota.model_copy(update={"pool": pool_of_flavor.get(quota.flavor, "")}) for quota in queue.quotas
     ]
     return _view(QueueReport, queue, quotas=quotas, gpu_hours=prices)
 

@@ -6,8 +6,9 @@ from typing import Any, Final, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from ebbtide.analysis.reading.facts import ClusterFacts
-from ebbtide.analysis.recording.recording import Severity
+from ebbtide.analysis.quotas import Quota
+from ebbtide.analysis.reading.facts import ClusterFacts, QueueFacts, QuotaFacts
+from ebbtide.analysis.recording.recording import Message
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide.values.cloud_kind import CloudKind
@@ -195,51 +196,16 @@ class PoolReport(DocumentPart):
     """Charge of its nodes."""
 
 
-class QuotaReport(DocumentPart):
-    """A ClusterQueue's quota of a resource of a flavor."""
+class QueueReport(QueueFacts):
+    """A ClusterQueue, with prices."""
 
-    flavor: str
-    """Name of the ResourceFlavor."""
-    pool: str = ""
-    """Pool that the flavor selects; empty for alternative pools."""
-    resource: str
-    """`cpu`, or the resource name of an accelerator, such as `nvidia.com/gpu`."""
-    nominal: float
-    """Guaranteed quota."""
-    cohort: float
-    """Its own guarantee, and what the rest of the cohort lends."""
-    borrowing_limit: float | None
-    """Borrowing limit; null for no limit."""
-
-    @property
-    def most(self) -> float:
-        """The maximum that the queue can use: its guarantee, and what it may borrow."""
-        borrowed = self.cohort - self.nominal
-        return self.nominal + (
-            borrowed if self.borrowing_limit is None else min(borrowed, self.borrowing_limit)
-        )
-
-
-class QueueReport(DocumentPart):
-    """A ClusterQueue."""
-
-    name: str
-    """Name."""
-    local_queues: tuple[str, ...]
-    """LocalQueues, as `namespace/name`."""
-    cohort: str
-    """Cohort; empty for none."""
-    weight: str
-    """Weight in fair sharing."""
-    quotas: tuple[QuotaReport, ...]
-    """Quotas of CPU and accelerators, in order of preference."""
     gpu_hours: dict[str, AmountReport]
     """Price of an accelerator including its share of the node, by pool."""
 
     @property
-    def by_flavor(self) -> tuple[QuotaReport, ...]:
+    def by_flavor(self) -> tuple[QuotaFacts, ...]:
         """A quota for each flavor: of accelerators, or else of CPUs."""
-        quotas: dict[str, QuotaReport] = {}
+        quotas: dict[str, QuotaFacts] = {}
         for quota in self.quotas:
             if quota.flavor not in quotas or quota.resource != "cpu":
                 quotas[quota.flavor] = quota
@@ -261,21 +227,6 @@ class CostReport(DocumentPart):
     """Date of the oldest price, year and month; empty for none."""
     prices_to: str
     """Date of the newest price."""
-
-
-class CloudQuotaReport(DocumentPart):
-    """A cloud quota that the stack needs at the maximum node counts."""
-
-    cloud: str
-    """`gke` or `aks`."""
-    region: str
-    """The region, or `global`."""
-    name: str
-    """Name in the cloud."""
-    amount: int
-    """vCPUs, accelerators, or GB of disks."""
-    pools: tuple[str, ...]
-    """Pools that count towards it."""
 
 
 class ResourceReport(DocumentPart):
@@ -329,17 +280,6 @@ class ResourceReport(DocumentPart):
     """Property paths of the inputs that depend on an assumed answer."""
     assumed: tuple[str, ...]
     """Property paths of the assumed outputs, and `id`."""
-
-
-class MessageReport(DocumentPart):
-    """A message of the program."""
-
-    severity: Severity
-    """`info`, `warning` or `error`."""
-    text: str
-    """Text, with the configuration's secrets masked."""
-    urn: str | None
-    """URN of its resource, if any."""
 
 
 class AssumptionReport(DocumentPart):
@@ -429,7 +369,7 @@ class Preview(DocumentPart):
     """ClusterQueues that have a LocalQueue."""
     cost: CostReport
     """Cost of the stack."""
-    quotas: tuple[CloudQuotaReport, ...]
+    quotas: tuple[Quota, ...]
     """Cloud quotas that the stack needs."""
     without_quota: tuple[str, ...] = ()
     """Machine types whose cloud quotas are unknown; `quotas` does not count them."""
@@ -437,9 +377,9 @@ class Preview(DocumentPart):
     """Resources in the order of their registration, parents before children."""
     outputs: dict[str, Any]
     """Outputs of the stack; `[secret]` and `[unknown]` replace values that cannot be shown."""
-    warnings: tuple[MessageReport, ...]
+    warnings: tuple[Message, ...]
     """Warnings and errors of the program, and limitations of the preview."""
-    messages: tuple[MessageReport, ...]
+    messages: tuple[Message, ...]
     """Other messages of the program."""
     assumptions: tuple[AssumptionReport, ...]
     """Assumed answers of the clouds."""

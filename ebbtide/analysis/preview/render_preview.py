@@ -17,7 +17,6 @@ from ebbtide.analysis.preview.preview_document import (
     ChargeReport,
     Counts,
     FindingReport,
-    MessageReport,
     PoolReport,
     Preview,
     QueueReport,
@@ -39,7 +38,7 @@ from ebbtide.analysis.preview.words import (
     type_words,
 )
 from ebbtide.analysis.recording.assumption_tables import assumed_spans
-from ebbtide.analysis.recording.recording import urn_name
+from ebbtide.analysis.recording.recording import Message, urn_name
 from ebbtide.analysis.recording.values import SECRET_TEXT, UNKNOWN_TEXT
 from ebbtide.text import several
 from ebbtide.values.paths import child_path
@@ -288,7 +287,7 @@ def _value(value: Any) -> Text:
     return text
 
 
-def _messages(title: str, messages: Sequence[MessageReport]) -> Iterator[RenderableType]:
+def _messages(title: str, messages: Sequence[Message]) -> Iterator[RenderableType]:
     if not messages:
         return
     lines: list[RenderableType] = [Text(title, style=_HEADING)]

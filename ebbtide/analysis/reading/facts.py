@@ -1,7 +1,7 @@
 """Facts about clusters, queues and pools, in common terms for both clouds, and the inputs that have them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
@@ -20,37 +20,44 @@ FindMachine: TypeAlias = Callable[[str], Machine | None]
 """Returns the machine type of a name; None if it is unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueueFacts:
-    """A ClusterQueue.
+class QuotaFacts(DocumentPart):
+    """A ClusterQueue's quota of a resource of a flavor."""
 
-    Attributes:
-        local_queues: its LocalQueues, as `namespace/name`.
-        cohort: its cohort; empty for none.
-        weight: its weight in fair sharing.
-        quotas: its quota by flavor and resource, in order of preference; CPU and accelerators alone.
-    """
+    flavor: str
+    """Name of the ResourceFlavor."""
+    pool: str = ""
+    """Pool that the flavor selects; empty for alternative pools."""
+    resource: str
+    """`cpu`, or the resource name of an accelerator, such as `nvidia.com/gpu`."""
+    nominal: float
+    """Guaranteed quota."""
+    cohort: float
+    """Its own guarantee, and what the rest of the cohort lends."""
+    borrowing_limit: float | None
+    """Borrowing limit; null for no limit."""
+
+    @property
+    def most(self) -> float:
+        """The maximum that the queue can use: its guarantee, and what it may borrow."""
+        borrowed = self.cohort - self.nominal
+        return self.nominal + (
+            borrowed if self.borrowing_limit is None else min(borrowed, self.borrowing_limit)
+        )
+
+
+class QueueFacts(DocumentPart):
+    """A ClusterQueue."""
 
     name: str
+    """Name."""
     local_queues: tuple[str, ...]
+    """LocalQueues, as `namespace/name`."""
     cohort: str
+    """Cohort; empty for none."""
     weight: str
-    quotas: Mapping[str, Mapping[str, "QuotaFacts"]]
-
-
-@dataclass(frozen=True, slots=True)
-class QuotaFacts:
-    """A ClusterQueue's quota of a resource.
-
-    Attributes:
-        nominal: the guarantee.
-        cohort: its own guarantee, and what the rest of the cohort lends.
-        borrowing_limit: the most to borrow; None for no limit.
-    """
-
-    nominal: float
-    cohort: float
-    borrowing_limit: float | None = None
+    """Weight in fair sharing."""
+    quotas: tuple[QuotaFacts, ...]
+    """Quotas of CPU and accelerators, in order of preference."""
 
 
 class ClusterFacts(DocumentPart):

@@ -70,16 +70,25 @@ def read_cluster_queues(recording: Recording) -> list[QueueFacts]:
     queues: list[QueueFacts] = []
     for item in cluster_queues:
         name, cohort = item.text("metadata.name"), item.text("spec.cohortName")
-        quotas: dict[str, dict[str, QuotaFacts]] = {}
+        quotas: list[QuotaFacts] = []
         for flavor, resource in _quotas(item):
             nominal = _amount(resource, "nominalQuota") or 0.0
             borrowed = lent[cohort, flavor, resource.text("name")] - _lendable(resource) if cohort else 0.0
-            total = nominal + borrowed
-            limit = _amount(resource, "borrowingLimit")
-            quotas.setdefault(flavor, {})[resource.text("name")] = QuotaFacts(nominal, total, limit)
+            quotas.append(
+                QuotaFacts(
+                    flavor=flavor,
+                    resource=resource.text("name"),
+                    nominal=nominal,
+                    cohort=nominal + borrowed,
+                    borrowing_limit=_amount(resource, "borrowingLimit"),
+                )
+            )
         if name in local_queues:
             weight = item.text("spec.fairSharing.weight") or "1"
-            queues.append(QueueFacts(name, tuple(local_queues[name]), cohort, weight, quotas))
+            own = tuple(local_queues[name])
+            queues.append(
+                QueueFacts(name=name, local_queues=own, cohort=cohort, weight=weight, quotas=tuple(quotas))
+            )
     return queues
 
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
 from ebbtide.analysis.recording.values import Plain
+from ebbtide.values.documents import DocumentPart
 
 STACK_TYPE: Final = "pulumi:pulumi:Stack"
 _PREFIX: Final = "urn:pulumi:"
@@ -124,19 +125,15 @@ class Invocation:
     provider: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    """A message of a run.
-
-    Attributes:
-        severity: `info` for printed or logged text, `warning` and `error` as logged.
-        text: text with every known secret masked.
-        urn: URN of the resource that it concerns, if any.
-    """
+class Message(DocumentPart):
+    """A message of a run."""
 
     severity: Severity
+    """`info` for printed or logged text, `warning` and `error` as logged."""
     text: str
+    """Text, with the configuration's secrets masked."""
     urn: str | None = None
+    """URN of its resource, if any."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,8 @@
 
 from typing import Any, Final, Literal, Self, TypeAlias
 
-from ebbtide.analysis.preview.preview_document import CloudQuotaReport, CostReport, FindingReport, Preview
+from ebbtide.analysis.preview.preview_document import CostReport, FindingReport, Preview
+from ebbtide.analysis.quotas import Quota
 from ebbtide.declaration.project.diagnostics import FaultReport
 from ebbtide.values.documents import DocumentPart
 
@@ -52,7 +53,7 @@ class DifferenceReport(DocumentPart):
     """Effects on running work, as sentences: drained pools, lost capacity of queues, a new cluster."""
     cost_before: CostReport
     """Cost of the earlier version."""
-    quotas_before: tuple[CloudQuotaReport, ...]
+    quotas_before: tuple[Quota, ...]
     """Cloud quotas of the earlier version."""
 
 
