@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -236,6 +236,15 @@ def find_record(api: Api, start: float, now: float) -> Record | None:
     return Record(kept["since"], kept["last"], now, lines)
 
 
+def by_job(lines: Iterable[Line]) -> dict[tuple[str, str, float | None], list[Line]]:
+    """Return the attempts among lines by namespace, name and submission of their Job."""
+    attempts: dict[tuple[str, str, float | None], list[Line]] = {}
+    for line in lines:
+        if line.kind == "attempt":
+            attempts.setdefault((line.namespace, line.job, line.submitted), []).append(line)
+    return attempts
+
+
 def _line(uid: str, item: Mapping[str, Any], end: float, *, is_open: bool) -> Line:
     known: dict[str, Any] = {key: value for key, value in item.items() if key in Line.__slots__}
     known |= {"uid": uid, "end": end, "is_open": is_open}
@@ -266,7 +275,7 @@ def report(record: Record, start: float, by: By) -> Report:
     )
 
 
-def _grouped(lines: Iterator[Line] | Sequence[Line], by: By, start: float, end: float) -> tuple[Sum, ...]:
+def _grouped(lines: Iterable[Line], by: By, start: float, end: float) -> tuple[Sum, ...]:
     sums: dict[str, Sum] = {}
     for line in lines:
         name = cast("str", getattr(line, by))

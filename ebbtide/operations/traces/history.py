@@ -5,15 +5,15 @@ import hashlib
 import hmac
 import io
 import math
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.errors import EbbtideError
-from ebbtide.operations.ledger import Line, find_record, moment
+from ebbtide.operations.ledger import Line, by_job, find_record, moment
 from ebbtide.operations.traces.existing import ExistingWork, read_existing
 from ebbtide.placement import Profile
 from ebbtide.text import several
@@ -22,6 +22,15 @@ from ebbtide.values import quantities
 _MIB: Final = 1 << 20
 _ROUNDED: Final = 1.0
 """Times of the API are whole seconds."""
+_REMARKS: Final = {
+    "waiting": ("waits", "wait", "without a run time yet: not in the trace."),
+    "unknown": ("has", "have", "no requests in the cost record of an earlier version: not in it."),
+    "running": ("runs", "run", "still: the duration is the time until now."),
+    "disrupted": ("was", "were", "disrupted: the duration includes lost attempts."),
+    "mixed": ("has", "have", "pods of different sizes: each counts as the largest."),
+    "unqueued": ("ran", "ran", "in no queue, on an unknown pool: name one with --map of `ebbtide replay`."),
+}
+"""Remarks about jobs, with the verb for one and for several."""
 _NO_RECORD: Final = (
     "Deleted jobs are missing: the cluster has no cost record. Declare `addons: {costs: {}}` in the stack's "
     "file to have one."
@@ -157,37 +166,6 @@ def _attempts(api: Api, namespace: str, since: float, now: float) -> tuple[list[
     return lines, [begin] if record.since > since else []
 
 
-@dataclass(slots=True)
-class _Counts:
-    """Numbers of jobs with a remark."""
-
-    waiting: int = 0
-    running: int = 0
-    disrupted: int = 0
-    mixed: int = 0
-    unqueued: int = 0
-    unknown: int = 0
-
-    def notes(self) -> Iterator[str]:
-        """Yield a sentence for each kind of them."""
-        sentences = (
-            (self.waiting, "waits", "wait", "without a run time yet: not in the trace."),
-            (self.unknown, "has", "have", "no requests in the cost record of an earlier version: not in it."),
-            (self.running, "runs", "run", "still: the duration is the time until now."),
-            (self.disrupted, "was", "were", "disrupted: the duration includes lost attempts."),
-            (self.mixed, "has", "have", "pods of different sizes: each counts as the largest."),
-            (
-                self.unqueued,
-                "ran",
-                "ran",
-                "in no queue, on an unknown pool: name one with --map of `ebbtide replay`.",
-            ),
-        )
-        for count, singular, plural, rest in sentences:
-            if count:
-                yield f"{several(count, 'job')} {singular if count == 1 else plural} {rest}"
-
-
 class _Merging:
     """Existing work with its recorded attempts, then deleted work."""
 
@@ -200,19 +178,24 @@ class _Merging:
         profile: Profile | None,
     ) -> None:
         self._existing, self._since, self._now, self._profile = existing, since, now, profile
-        self._counts = _Counts()
-        self._lines: dict[tuple[str, str, float], list[Line]] = defaultdict(list[Line])
-        for line in attempts:
-            if line.submitted is None:
-                self._counts.unknown += 1
+        self._counts = Counter[str]()
+        self._lines: dict[tuple[str, str, float], list[Line]] = {}
+        for (namespace, job, submitted), lines in by_job(attempts).items():
+            if submitted is None:
+                self._counts["unknown"] += len(lines)
             else:
-                self._lines[line.namespace, line.job, line.submitted].append(line)
+                self._lines[namespace, job, submitted] = lines
 
     def history(self) -> History:
         """Return the rows and the remarks about them."""
         rows = [row for work in self._existing for row in self._row(work, self._take(work))]
         rows += [row for lines in self._lines.values() for row in self._recorded(lines)]
-        return History(rows, list(self._counts.notes()))
+        notes = [
+            f"{several(count, 'job')} {one if count == 1 else more} {rest}"
+            for kind, (one, more, rest) in _REMARKS.items()
+            if (count := self._counts[kind])
+        ]
+        return History(rows, notes)
 
     def _take(self, work: ExistingWork) -> list[Line]:
         """Return and remove the attempts of existing work: of its pods, or of its name since its creation."""
@@ -226,15 +209,15 @@ class _Merging:
 
     def _row(self, work: ExistingWork, lines: Sequence[Line]) -> Iterator[TraceRow]:
         if work.started is None and not lines:
-            self._counts.waiting += work.ended is None
+            self._counts["waiting"] += work.ended is None
             return
         if work.ended is not None and work.ended < self._since:
             return
         last = (work.ended or self._now) - work.started if work.started is not None else 0.0
         requests = work.requests
-        self._counts.running += work.ended is None
-        self._counts.mixed += requests.is_mixed
-        self._counts.disrupted += any(line.disruptions for line in lines)
+        self._counts["running"] += work.ended is None
+        self._counts["mixed"] += requests.is_mixed
+        self._counts["disrupted"] += any(line.disruptions for line in lines)
         pool = requests.pool
         yield TraceRow(
             submit=work.created,
@@ -256,20 +239,20 @@ class _Merging:
         if max(line.end for line in lines) < self._since:
             return
         first, pods = lines[0], pods_at_once(lines)
-        largest = {key: max(getattr(line, key) for line in lines) for key in ("cpu", "memory", "gpus")}
-        self._counts.mixed += len({(line.cpu, line.memory, line.gpus) for line in lines}) > 1
-        self._counts.disrupted += any(line.disruptions for line in lines)
-        self._counts.running += any(line.is_open for line in lines)
+        size = largest(lines)
+        self._counts["mixed"] += len({(line.cpu, line.memory, line.gpus) for line in lines}) > 1
+        self._counts["disrupted"] += any(line.disruptions for line in lines)
+        self._counts["running"] += any(line.is_open for line in lines)
         yield TraceRow(
             submit=first.submitted or 0.0,
             seconds=pod_seconds(lines) / pods,
             name=first.job,
             user=first.user,
             pods=pods,
-            gpu_type=self._accelerator(first.pool) if largest["gpus"] and not first.queue else "",
+            gpu_type=self._accelerator(first.pool) if size["gpus"] and not first.queue else "",
             queue=self._queue(first.namespace, first.queue, first.pool),
             priority=first.priority,
-            **largest,
+            **size,
         )
 
     def _accelerator(self, pool: str) -> str:
@@ -279,8 +262,14 @@ class _Merging:
 
     def _queue(self, namespace: str, queue: str, pool: str) -> str:
         """Return a LocalQueue or the pool of work in no queue, with the namespace; empty if unknown."""
-        self._counts.unqueued += not (queue or pool)
+        self._counts["unqueued"] += not (queue or pool)
         return f"{namespace}/{queue or pool}" if queue or pool else ""
+
+
+def largest(lines: Iterable[Line]) -> dict[str, Any]:
+    """Return the most CPUs, bytes and accelerators that one of some attempts requests."""
+    sizes = [{"cpu": line.cpu, "memory": line.memory, "gpus": line.gpus} for line in lines]
+    return {key: max(size[key] for size in sizes) for key in sizes[0]}
 
 
 def pod_seconds(lines: Iterable[Line]) -> float:

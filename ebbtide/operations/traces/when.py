@@ -13,11 +13,11 @@ from typing import Any, Final, TypeAlias
 
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import Object, condition, part
-from ebbtide.operations.ledger import Line, Record, find_record
+from ebbtide.operations.ledger import Record, by_job, find_record
 from ebbtide.operations.status import read_controller
 from ebbtide.operations.traces import clusters
 from ebbtide.operations.traces.existing import ExistingWork, PodRequests, read_existing
-from ebbtide.operations.traces.history import pod_seconds, pods_at_once
+from ebbtide.operations.traces.history import largest, pod_seconds, pods_at_once
 from ebbtide.placement import Profile
 from ebbtide.placement.profile import PoolProfile
 from ebbtide.placement.queue_objects import FAIR_SHARING, layers
@@ -167,21 +167,13 @@ def _record(api: Api, now: float) -> Record | None:
         return None
 
 
-def _by_job(record: Record) -> Mapping[tuple[str, str, float | None], Sequence[Line]]:
-    lines: dict[tuple[str, str, float | None], list[Line]] = defaultdict(list[Line])
-    for line in record.lines:
-        if line.kind == "attempt":
-            lines[line.namespace, line.job, line.submitted].append(line)
-    return lines
-
-
 def _runs(existing: Sequence[ExistingWork], record: Record | None) -> Iterator[tuple[tuple[str, str], float]]:
     """Yield the run times of jobs that have ended, existing or deleted."""
     for work in existing:
         if work.ended is not None and work.started is not None:
             yield (work.namespace, _stem(work.name)), work.ended - work.started
     known = {(work.namespace, work.name, round(work.created)) for work in existing}
-    for (namespace, name, submitted), lines in _by_job(record).items() if record else ():
+    for (namespace, name, submitted), lines in by_job(record.lines).items() if record else ():
         is_known = submitted is not None and (namespace, name, round(submitted)) in known
         if not is_known and not any(line.is_open for line in lines):
             yield (namespace, _stem(name)), pod_seconds(lines) / pods_at_once(lines)
@@ -189,12 +181,11 @@ def _runs(existing: Sequence[ExistingWork], record: Record | None) -> Iterator[t
 
 def _recorded(record: Record, namespace: str) -> Iterator[ExistingWork]:
     """Yield the running jobs of other namespaces in the cost record, with the pods that run now."""
-    for (other, name, submitted), lines in _by_job(record).items():
+    for (other, name, submitted), lines in by_job(record.lines).items():
         running = [line for line in lines if line.is_open]
         if other == namespace or not running or submitted is None:
             continue
         first = min(running, key=lambda line: line.start)
-        sizes = [max(getattr(line, key) for line in running) for key in ("cpu", "memory", "gpus")]
         yield ExistingWork(
             namespace=other,
             name=name,
@@ -205,7 +196,7 @@ def _recorded(record: Record, namespace: str) -> Iterator[ExistingWork]:
             ended=None,
             queue=first.queue,
             priority=first.priority,
-            requests=PodRequests(len(running), sizes[0], sizes[1], round(sizes[2]), pool=first.pool),
+            requests=PodRequests(len(running), **largest(running), pool=first.pool),
             pod_uids=frozenset(line.uid for line in running),
         )
 
