@@ -27,7 +27,7 @@ from ebbtide.operations.leftovers.users import CloudNames
 from ebbtide.text import and_list
 from ebbtide.values.cloud_kind import CloudKind, by_cloud
 from ebbtide.values.given_command import given_command
-from ebbtide.values.kueue_api import API_PATH, flavor_names
+from ebbtide.values.kueue_api import API_PATH, flavor_names, plural
 
 _CHECKED = by_cloud(
     gke="the cluster, disks, snapshots, load balancers, addresses, firewall rules and network "
@@ -41,6 +41,14 @@ _PRINCIPALS: Final = {
 }
 """Output that identifies a principal, by the type of its resource."""
 _MEMBER: Final = "gcp:projects/iAMMember:IAMMember"
+_BORROWS: Final = "from cohort {}, whose quota is that of the stack's pools."
+_REFERENCES: Final = (
+    ("ClusterQueue", "cohortName", "Cohort", f"It borrows {_BORROWS}"),
+    ("Cohort", "parentName", "Cohort", f"Its queues borrow {_BORROWS}"),
+    ("LocalQueue", "clusterQueue", "ClusterQueue", "Work in it uses the quota of ClusterQueue {}."),
+)
+"""Kinds of Kueue whose objects can refer to the stack's: the field with the reference, the kind to which it
+refers, and its effect."""
 _ROLE_BINDINGS: Final = "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings"
 OUTSIDE: Final = (
     "It is outside of the stack's cohort, and its quota of flavor {} is of the same nodes: together they "
@@ -289,49 +297,6 @@ def unowned_pools(
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Reference:
-    """A kind of Kueue whose objects can refer to the stack's.
-
-    Attributes:
-        plural: name in paths.
-        field: field of the specification with the reference.
-        to: kind that it refers to.
-        effect: a sentence with the name of the referred object.
-    """
-
-    kind: str
-    plural: str
-    field: str
-    to: str
-    effect: str
-
-
-_REFERENCES: Final = (
-    _Reference(
-        "ClusterQueue",
-        "clusterqueues",
-        "cohortName",
-        "Cohort",
-        "It borrows from cohort {}, whose quota is that of the stack's pools.",
-    ),
-    _Reference(
-        "Cohort",
-        "cohorts",
-        "parentName",
-        "Cohort",
-        "Its queues borrow from cohort {}, whose quota is that of the stack's pools.",
-    ),
-    _Reference(
-        "LocalQueue",
-        "localqueues",
-        "clusterQueue",
-        "ClusterQueue",
-        "Work in it uses the quota of ClusterQueue {}.",
-    ),
-)
-
-
 def unowned_objects(api: Api, state: State) -> Iterator[UnownedResource]:
     """Yield the objects on the cluster that refer to the stack's queues, or give rights in its namespaces.
 
@@ -342,16 +307,16 @@ def unowned_objects(api: Api, state: State) -> Iterator[UnownedResource]:
         ApiError: the API server does not answer or denies access.
     """
     flavors = {item.name for item in state.objects if item.kind == "ResourceFlavor"}
-    for known in _REFERENCES:
-        names = {item.name for item in state.objects if item.kind == known.to}
-        for item, name, path in _others(api, state, known.kind, f"{API_PATH}/{known.plural}"):
-            referred = text(item, "spec", known.field)
+    for kind, field, to, sentence in _REFERENCES:
+        names = {item.name for item in state.objects if item.kind == to}
+        for item, name, path in _others(api, state, kind, f"{API_PATH}/{plural(kind)}"):
+            referred = text(item, "spec", field)
             shared = sorted(flavors.intersection(flavor_names(part(item, "spec"))))
-            effect = known.effect.format(referred) if referred in names else ""
-            if known.kind == "ClusterQueue":
+            effect = sentence.format(referred) if referred in names else ""
+            if kind == "ClusterQueue":
                 effect = (effect or OUTSIDE.format(and_list(shared))) if shared else ""
             if effect:
-                yield UnownedResource(kind=known.kind, name=name, id=path, effect=effect)
+                yield UnownedResource(kind=kind, name=name, id=path, effect=effect)
     for namespace in sorted(state.teams):
         for item, name, path in _others(api, state, "RoleBinding", _ROLE_BINDINGS.format(namespace)):
             subjects = sorted(text(subject, "name") for subject in parts(item, "subjects"))
