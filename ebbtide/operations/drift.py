@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ebbtide.analysis.drift.differences import ReadResource, differences_of
-from ebbtide.analysis.drift.drift_document import Drift, UnownedResource, baseline_of, drift_of, refreshed
+from ebbtide.analysis.drift.drift_document import Drift, UnownedResource, drift_of, refreshed
 from ebbtide.analysis.preview.stack_files import StackFiles, record_stack
 from ebbtide.analysis.recording.recording import urn_name
+from ebbtide.analysis.review.baseline import baseline_of
 from ebbtide.clients.clouds.interfaces import CloudApiError
 from ebbtide.operations import access
 from ebbtide.operations.engine import state

@@ -3,13 +3,11 @@ person's.
 """
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from ebbtide.analysis.drift.differences import Maker, ReadResource, differences_of
-from ebbtide.analysis.reading.state import recording_of
 from ebbtide.analysis.recording.recording import Recording, urn_name
 from ebbtide.analysis.recording.values import SECRET_TEXT
 from ebbtide.analysis.review.baseline import Baseline
@@ -179,12 +177,6 @@ def _with_secrets(value: Any, old: Any) -> Any:
             for index, item in enumerate(items)
         ]
     return value
-
-
-def baseline_of(document: Mapping[str, Any], *, project: str, stack: str) -> Baseline:
-    """Return an exported state as a version to compare the program with."""
-    recording = recording_of(json.dumps(document), project=project, stack=stack, file="The state")
-    return Baseline("state", recording, deployed=True)
 
 
 def drift_of(

@@ -1,13 +1,14 @@
 """The earlier version of a stack: a git ref, an exported state, or another stack file."""
 
+import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ebbtide.analysis.policy.check import Earlier
 from ebbtide.analysis.policy.settings import Policy, PolicyError
@@ -62,6 +63,12 @@ class Baseline:
     def updates(self, after: Recording) -> list[tuple[Resource, Resource]]:
         """Return the updated resources with hooks, before and after."""
         return updates(self.recording, after, deployed=self.deployed) if self.recording else []
+
+
+def baseline_of(document: Mapping[str, Any], *, project: str, stack: str) -> Baseline:
+    """Return an exported state as a version to compare the program with."""
+    recording = state.recording_of(json.dumps(document), project=project, stack=stack, file="The state")
+    return Baseline("state", recording, deployed=True)
 
 
 def baseline(files: StackFiles, against: str) -> Baseline:

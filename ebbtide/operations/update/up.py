@@ -18,11 +18,10 @@ from typing import Any, Final
 from rich.console import Console
 
 from ebbtide.analysis.preview.stack_files import StackFiles, record_stack
-from ebbtide.analysis.reading.state import recording_of
 from ebbtide.analysis.recording.assumption_tables import Question, is_assumed
 from ebbtide.analysis.recording.record import ASSUMPTIONS
 from ebbtide.analysis.recording.recording import STACK_TYPE, Recording, urn_name
-from ebbtide.analysis.review.baseline import Baseline
+from ebbtide.analysis.review.baseline import Baseline, baseline_of
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import parts, text
 from ebbtide.declaration.project import yaml_file
@@ -216,11 +215,7 @@ class Update:
         Args:
             document: its state, as from `Stack.exported`.
         """
-        text = json.dumps(document)
-        name, project = self.files.stack, self.files.project
-        return Baseline(
-            "state", recording_of(text, project=project, stack=name, file="The state"), deployed=True
-        )
+        return baseline_of(document, project=self.files.project, stack=self.files.stack)
 
     def recorded(self, before: Baseline) -> Recording:
         """Record the program with its hooks called as in an update of the deployed stack."""

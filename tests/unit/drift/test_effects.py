@@ -7,8 +7,9 @@ from typing import Any, cast
 import pytest
 
 from ebbtide.analysis.drift.differences import ReadResource
-from ebbtide.analysis.drift.drift_document import ResourceDrift, baseline_of, drift_of, refreshed
+from ebbtide.analysis.drift.drift_document import ResourceDrift, drift_of, refreshed
 from ebbtide.analysis.recording.recording import urn_name
+from ebbtide.analysis.review.baseline import baseline_of
 from tests.declarations import GKE, Declaration, changed
 from tests.synth import synth
 from tests.unit.operations.world import STACK, resources_of
