@@ -1,6 +1,7 @@
 """Inspection of a stack before it is destroyed: running work, users' objects, volumes, and stored data."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -9,13 +10,13 @@ from rich.filesize import decimal
 
 from ebbtide.analysis.policy.protection import DATA
 from ebbtide.analysis.recording.recording import Recording
-from ebbtide.clients.clouds.interfaces import Account, CloudApiError, Contents, StoredData
+from ebbtide.clients.clouds.interfaces import CloudApiError, Contents, StoredData
 from ebbtide.clients.kubernetes import Api, ApiError, Object
 from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.operations import access
 from ebbtide.operations.access import Clouds
 from ebbtide.operations.engine.failures import OperationError
-from ebbtide.operations.engine.state import State
+from ebbtide.operations.engine.state import State, account_of
 from ebbtide.operations.leftovers import users
 from ebbtide.operations.leftovers.users import CloudNames, UserObject
 from ebbtide.operations.work import Work, list_volumes, take_snapshot, work
@@ -64,29 +65,6 @@ def read_volume(volume: Object) -> Volume:
     )
 
 
-def volumes_left(before: Iterable[Volume], after: Iterable[Volume] | None, state: State) -> list[Volume]:
-    """Return the volumes whose disks remain.
-
-    Args:
-        before: the volumes before the destroy.
-        after: the volumes after the destroy; None if the cluster is unreachable.
-
-    Returns:
-        On an existing cluster, the remaining volumes of deleted namespaces. For a deleted cluster, retained
-            volumes and those whose claims the stack did not delete: a cloud deletes no disk with a cluster
-            (GKE docs, deleting a cluster, 2026).
-    """
-    if state.owns_cluster:
-        return [volume for volume in before if volume.retained or volume.namespace not in state.namespaces]
-    existing = {volume.name for volume in after} if after is not None else None
-    return [
-        volume
-        for volume in before
-        if volume.namespace in state.namespaces
-        and (volume.retained if existing is None else volume.name in existing)
-    ]
-
-
 def of_state(deployment: Mapping[str, Any]) -> list[StoredData]:
     """Return the data that a destroy deletes.
 
@@ -128,10 +106,7 @@ def _data(type_: str, id_: str, inputs: Mapping[str, Any]) -> StoredData | None:
     if type_ not in DATA:
         return None
     kind, key = DATA[type_]
-    if type_.startswith("gcp:"):
-        account = Account(CloudKind.GKE, text(inputs, "project"))
-    else:
-        account = Account(CloudKind.AKS, id_.removeprefix("/subscriptions/").partition("/")[0])
+    account = account_of(text(inputs, "project"), id_)
     if text(inputs, "kind") == "FileStorage":
         kind = "file share"
     gigabytes = part(inputs, "fileShares").get("capacityGb")
@@ -233,8 +208,23 @@ def inspect(outputs: Mapping[str, Any], state: State) -> Inspection:
 
 
 def remaining_volumes(cluster: Inspection, state: State) -> list[Volume]:
-    """Return the volumes whose disks outlive the destroyed stack."""
-    return volumes_left(cluster.volumes, _current_volumes(cluster, state), state)
+    """Return the volumes whose disks outlive the destroyed stack.
+
+    On an existing cluster, those of deleted namespaces that still exist, or that are retained if it is
+    unreachable. Of a deleted cluster, retained volumes and those whose claims the stack did not delete: a
+    cloud deletes no disk with a cluster (GKE docs, deleting a cluster, 2026).
+    """
+    if state.owns_cluster:
+        return [item for item in cluster.volumes if item.retained or item.namespace not in state.namespaces]
+    existing = None
+    with suppress(ApiError):
+        existing = {volume.name for volume in volumes_of(cluster.api)} if cluster.api else None
+    return [
+        volume
+        for volume in cluster.volumes
+        if volume.namespace in state.namespaces
+        and (volume.retained if existing is None else volume.name in existing)
+    ]
 
 
 def volumes_of(api: Api) -> tuple[Volume, ...]:
@@ -244,16 +234,6 @@ def volumes_of(api: Api) -> tuple[Volume, ...]:
         ApiError: the API server does not answer or denies access.
     """
     return tuple(map(read_volume, list_volumes(api)))
-
-
-def _current_volumes(cluster: Inspection, state: State) -> list[Volume] | None:
-    """Return the current volumes; None if the cluster is unreachable."""
-    if cluster.api is None or state.owns_cluster:
-        return None
-    try:
-        return list(volumes_of(cluster.api))
-    except ApiError:
-        return None
 
 
 def running_lines(work: Sequence[Work], now: datetime, heading: str = "Unfinished work") -> Iterator[str]:

@@ -82,15 +82,17 @@ def accounts(resources: Iterable[Item]) -> tuple[Account, ...]:
 
 def _account(item: Item, cloud: CloudKind) -> Account | None:
     """Return the project or subscription of a resource; None before it is known."""
-    match cloud:
-        case CloudKind.GKE:
-            project = _known(item, "project")
-            return Account(cloud, project) if project else None
-        case CloudKind.AKS:
-            identity = text(item, "id")
-            return Account(cloud, _segment(identity, "subscriptions")) if identity else None
-        case _:
-            assert_never(cloud)
+    project = _known(item, "project") if cloud is CloudKind.GKE else ""
+    is_known = project or (cloud is CloudKind.AKS and text(item, "id"))
+    return account_of(project, text(item, "id")) if is_known else None
+
+
+def account_of(project: str, identity: str) -> Account:
+    """Return the account of a resource: its project on Google Cloud, or the subscription in its id on
+    Azure, where it has no project."""
+    if project:
+        return Account(CloudKind.GKE, project)
+    return Account(CloudKind.AKS, _segment(identity, "subscriptions"))
 
 
 def clusters(resources: Iterable[Item]) -> Iterator[ClusterIdentity]:
@@ -411,15 +413,13 @@ def _size_of(pool: Mapping[str, Any]) -> NodePoolSize:
     zone, except in total limits.
     """
     inputs = part(pool, "inputs")
-    autoscaling = dict(_without_defaults(part(inputs, "autoscaling")))
+    # Without the bridge's list of defaulted properties.
+    autoscaling = {
+        key: value for key, value in part(inputs, "autoscaling").items() if not key.startswith("__")
+    }
     name = str(pool["id"]).rpartition("/")[2]
     if not autoscaling:
         return NodePoolSize(name, {}, int(inputs.get("nodeCount") or inputs.get("initialNodeCount") or 0))
     zones = len(words(pool, "outputs", "nodeLocations")) or 1
     total = int(autoscaling.get("totalMinNodeCount") or 0)
     return NodePoolSize(name, autoscaling, max(-(-total // zones), int(autoscaling.get("minNodeCount") or 0)))
-
-
-def _without_defaults(inputs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield inputs without the bridge's list of defaulted properties."""
-    return ((name, value) for name, value in inputs.items() if not name.startswith("__"))

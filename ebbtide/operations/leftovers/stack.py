@@ -167,10 +167,7 @@ def _existing(created: Sequence[Resource], own: Mapping[str, Resource]) -> list[
 
 
 def _account(item: Resource) -> Account:
-    """Return the project or subscription of a resource."""
-    if project := text(item.inputs, "project"):
-        return Account(CloudKind.GKE, project)
-    return Account(CloudKind.AKS, str(item.id).split("/")[2])
+    return state.account_of(text(item.inputs, "project"), str(item.id))
 
 
 def _objects(
@@ -188,12 +185,11 @@ def _objects(
     if not (objects or queueing):
         return []
     policies = [item for item in new if item.type.startswith(_POLICY)]
-    unknown = "existing namespaces are unknown"
     try:
         profile = Profile.load(str(recording.outputs[OUTPUT]))
         kubeconfig = stack.outputs().get("kubeconfig") or stack.preview().kubeconfig
-        api = access.client(kubeconfig, unknown)
-        with access.reaching(unknown):
+        api = access.client(kubeconfig, _UNKNOWN)
+        with access.reaching(_UNKNOWN):
             others = set(_taken(states, profile))
             ours = {
                 tenant

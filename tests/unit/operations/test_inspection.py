@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
 
-import pytest
 from rich.console import Console
 
 from ebbtide.clients.clouds.interfaces import Account, CloudApiError, Contents, StoredData
@@ -14,7 +13,7 @@ from ebbtide.operations import inspection
 from ebbtide.operations.access import Clouds
 from ebbtide.operations.ending import destroy
 from ebbtide.operations.engine.events import Step, narration
-from ebbtide.operations.inspection import Inspection, Volume, inspect, remaining_volumes, volumes_left
+from ebbtide.operations.inspection import Inspection, Volume, inspect, remaining_volumes
 from ebbtide.operations.leftovers.users import UserObject
 from ebbtide.operations.work import Work
 from ebbtide.text import command_line
@@ -142,27 +141,6 @@ def test_what_remains() -> None:
         "  volume pvc-1 of claim research/data, 10Gi, disk pd-1",
     ]
     assert list(destroy.remains([], [])) == []
-
-
-@pytest.mark.parametrize(
-    ("owns_cluster", "after", "left"),
-    [
-        (True, None, ["kept", "theirs"]),
-        (False, None, ["kept"]),
-        (False, ["gone"], ["gone"]),
-        (False, [], []),
-    ],
-)
-def test_disks_that_outlive_a_stack(owns_cluster: bool, after: list[str] | None, left: list[str]) -> None:  # noqa: FBT001
-    """With a cluster go the disks whose claims the stack deletes; from one that stays, those of its
-    namespaces."""
-    kept, gone, theirs = (
-        Volume(name=name, disk="", size="", claim=claim, retained=name == "kept")
-        for name, claim in (("kept", "research/a"), ("gone", "research/b"), ("theirs", "default/c"))
-    )
-    now = None if after is None else [item for item in (gone, theirs) if item.name in after]
-    state = replace(STATE, owns_cluster=owns_cluster)
-    assert [item.name for item in volumes_left([kept, gone, theirs], now, state)] == left
 
 
 def test_what_users_made() -> None:

@@ -19,9 +19,10 @@ from ebbtide.operations.engine.state import (
     read,
     with_clusters,
 )
-from ebbtide.operations.inspection import Volume
+from ebbtide.operations.inspection import Inspection, Volume
 from ebbtide.values.cloud_kind import CloudKind
-from tests.unit.operations.objects import STATE
+from tests.unit.operations.objects import STATE, made
+from tests.unit.operations.world import World
 
 _REPOSITORY = "gcp:artifactregistry/repository:Repository"
 _REQUEST = {
@@ -107,6 +108,7 @@ def _volume(name: str, place: str = "research", *, retained: bool = False) -> Vo
     ("owns", "after", "left"),
     [
         (False, ["there", "theirs"], ["there"]),  # read from the cluster
+        (False, [], []),
         (False, None, ["kept"]),  # the cluster is unreachable: retained volumes alone
         (True, None, ["kept", "theirs"]),  # a cloud deletes no disk with a cluster
     ],
@@ -114,9 +116,10 @@ def _volume(name: str, place: str = "research", *, retained: bool = False) -> Vo
 def test_disks_that_stay(owns: bool, after: list[str] | None, left: list[str]) -> None:  # noqa: FBT001 - a case
     """On a cluster that stays those of the namespaces that went, of a cluster that went all others."""
     before = [_volume("gone"), _volume("there"), _volume("kept", retained=True), _volume("theirs", "default")]
-    still = None if after is None else [_volume(name) for name in after]
+    listed = {f"/api/v1/persistentvolumes/{name}": made(name, "") for name in after or ()}
+    cluster = Inspection(volumes=tuple(before), api=None if after is None else World([], listed))
     state = replace(STATE, owns_cluster=owns)
-    assert [volume.name for volume in inspection.volumes_left(before, still, state)] == left
+    assert [volume.name for volume in inspection.remaining_volumes(cluster, state)] == left
 
 
 def test_the_expiry_in_a_state() -> None:
