@@ -21,11 +21,12 @@ _VISIBILITY = 8082
 _CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 # a path in the container
 # Defaults of Kueue 0.19.2: apis/config/v1beta2/defaults.go, charts/kueue.
 _TRAINER_MODULE: Final = "github.com/kubeflow/trainer/v2"
-_IN_THE_CONTAINER: Final = (
-    "/tmp/k8s-webhook-server/serving-certs",  # noqa: S108 - of the container, whose root is below where it runs
-    "/var/run/secrets/kubernetes.io/serviceaccount/namespace",
+_CERTIFICATE_PATHS: Final = tuple(
+    SourcePatch("pkg/util/cert/cert.go", f'"{path}"', f'".{path}"')
+    for path in (_CERTIFICATES, "/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 )
-"""Hard-coded paths of Trainer and JobSet for certificates and for their namespace."""
+"""Paths of certificates and of the namespace that Trainer and JobSet have, in a container whose root is
+below where they run."""
 _KATIB_WEBHOOK, _KATIB_METRICS, _KATIB_HEALTH = 8443, 8080, 18080
 """Katib's default ports."""
 _ARGO_MODULE: Final = "github.com/argoproj/argo-workflows/v4"
@@ -221,25 +222,16 @@ _KUEUE_PROGRAM = Program(
 
 _KUEUE: Final = Rehearsed(
     data=(
-        from_module(
-            "kueue-chart", "kueue", "sigs.k8s.io/kueue", "kueue", "charts/kueue", "Kueue's manifests."
-        ),
+        from_module("kueue-chart", "kueue", "sigs.k8s.io/kueue", "kueue", "charts/kueue"),
         from_module(
             "provisioning-request-crds",
             "kueue",
             "k8s.io/autoscaler/cluster-autoscaler/apis",
             "provisioning-request",
             "config/crd",
-            "The ProvisioningRequest CRD, which GKE preinstalls.",
         ),
         from_module(
-            "kueue-crds",
-            "kueue",
-            "sigs.k8s.io/kueue",
-            "kueue",
-            "config/components/crd",
-            "Kueue's CRDs, for tests of the objects alone.",
-            Condition.BY_NAME,
+            "kueue-crds", "kueue", "sigs.k8s.io/kueue", "kueue", "config/components/crd", Condition.BY_NAME
         ),
     ),
     tools=(
@@ -249,7 +241,6 @@ _KUEUE: Final = Rehearsed(
             module="sigs.k8s.io/kueue",
             package="sigs.k8s.io/kueue/cmd/kueue",
             pin="kueue",
-            why="Admits Jobs by quota, and requests capacity.",
             minutes=1.5,
             stamps=(
                 ("sigs.k8s.io/kueue/pkg/version.GitVersion", f"v{PINS['kueue'].version}"),
@@ -259,12 +250,11 @@ _KUEUE: Final = Rehearsed(
             unoptimized="all",
         ),
         Tool(
-            name="kueue-replay",
+            name="kueue-replay",  # its scheduler and reconciler on a virtual clock, for replays of traces
             group="kueue-replay",
             module="sigs.k8s.io/kueue",
             package="ebbtide.dev/tools/kueue-replay",
             pin="kueue",
-            why="Kueue's scheduler and reconciler on a virtual clock, for replays of traces.",
             minutes=4,
             when=Condition.BY_NAME,
         ),
@@ -312,17 +302,10 @@ _TRAINER: Final = Rehearsed(
                     into="charts/lws",
                 ),
             ),
-            why="Trainer's chart, with its dependencies.",
             when=Condition.DECLARED,
         ),
         from_module(
-            "trainer-manifests",
-            "kubeflow",
-            _TRAINER_MODULE,
-            "trainer",
-            "manifests",
-            "Trainer's CRDs and runtimes.",
-            Condition.DECLARED,
+            "trainer-manifests", "kubeflow", _TRAINER_MODULE, "trainer", "manifests", Condition.DECLARED
         ),
     ),
     tools=(
@@ -332,12 +315,9 @@ _TRAINER: Final = Rehearsed(
             module=_TRAINER_MODULE,
             package="github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager",
             pin="trainer",
-            why="Creates JobSets for TrainJobs, and validates them.",
             minutes=1,
             when=Condition.DECLARED,
-            changes=tuple(
-                SourcePatch("pkg/util/cert/cert.go", f'"{path}"', f'".{path}"') for path in _IN_THE_CONTAINER
-            ),
+            changes=_CERTIFICATE_PATHS,
         ),
         Tool(
             name="jobset",
@@ -345,13 +325,10 @@ _TRAINER: Final = Rehearsed(
             module="sigs.k8s.io/jobset",
             package="sigs.k8s.io/jobset",
             pin="jobset",
-            why="Creates the Jobs of a JobSet, all or none.",
             minutes=0.2,
             when=Condition.DECLARED,
             stamps=(("sigs.k8s.io/jobset/pkg/version.GitVersion", f"v{PINS['jobset'].version}"),),
-            changes=tuple(
-                SourcePatch("pkg/util/cert/cert.go", f'"{path}"', f'".{path}"') for path in _IN_THE_CONTAINER
-            ),
+            changes=_CERTIFICATE_PATHS,
         ),
     ),
     programs=(_TRAINER_PROGRAM, JOBSET),
@@ -405,7 +382,6 @@ _KATIB: Final = Rehearsed(
             "github.com/kubeflow/katib",
             "katib",
             "manifests/v1beta1",
-            "Katib's manifests.",
             Condition.DECLARED,
         ),
     ),
@@ -416,7 +392,6 @@ _KATIB: Final = Rehearsed(
             module="github.com/kubeflow/katib",
             package="github.com/kubeflow/katib/cmd/katib-controller/v1beta1",
             pin="katib",
-            why="Mutates the pods of trials, and validates experiments.",
             minutes=1.5,
             when=Condition.DECLARED,
             changes=(
@@ -443,7 +418,6 @@ _PIPELINES: Final = Rehearsed(
             _ARGO_MODULE,
             "argo-workflows",
             "manifests/base/crds/minimal",
-            "Argo's kinds.",
             Condition.BY_NAME,
         ),
         Data(
@@ -453,7 +427,6 @@ _PIPELINES: Final = Rehearsed(
                 Part(module=_ARGO_MODULE, pin="argo-workflows", source=f"manifests/{path}", into=path)
                 for path in _FROM_ARGO
             ),
-            why="Argo's manifests that those of Kubeflow Pipelines refer to.",
             when=Condition.BY_NAME,
         ),
         from_module(
@@ -462,7 +435,6 @@ _PIPELINES: Final = Rehearsed(
             "github.com/kubeflow/pipelines",
             "pipelines-module",
             "manifests/kustomize",
-            "The manifests of Kubeflow Pipelines.",
             Condition.BY_NAME,
         ),
     ),
@@ -473,7 +445,6 @@ _PIPELINES: Final = Rehearsed(
             module=_ARGO_MODULE,
             package=f"{_ARGO_MODULE}/cmd/workflow-controller",
             pin="argo-workflows",
-            why="Runs the steps of Kubeflow Pipelines, and retries them.",
             minutes=3,
             when=Condition.BY_NAME,
             stamps=(

@@ -166,7 +166,6 @@ class Tool:
         module: its Go module, which determines its version.
         package: its main package.
         pin: its version's name in the catalogue.
-        why: its purpose in a rehearsal.
         minutes: a cold build on 2 cores, after the preceding tools of the table (measured, 2026-11).
         stamps: linker variables (`-X`) with their values.
         unoptimized: a pattern of packages to compile without optimization, a quarter faster: code that runs
@@ -181,7 +180,6 @@ class Tool:
     module: str
     package: str
     pin: str
-    why: str
     minutes: float
     when: Condition = Condition.ALWAYS
     stamps: tuple[tuple[str, str], ...] = ()
@@ -243,14 +241,12 @@ class Data:
     Attributes:
         group: the directory below `modules` that pins it.
         parts: its source directories; the first determines its version.
-        why: its purpose in a rehearsal.
         minutes: zero: copying is instant, and downloads were not measured separately.
     """
 
     name: str
     group: str
     parts: tuple[Part, ...]
-    why: str
     when: Condition = Condition.ALWAYS
     minutes: float = 0
 
@@ -266,32 +262,24 @@ class Data:
 
 
 def from_module(
-    name: str, group: str, module: str, pin: str, source: str, why: str, when: Condition = Condition.ALWAYS
+    name: str, group: str, module: str, pin: str, source: str, when: Condition = Condition.ALWAYS
 ) -> Data:
     """Return data that is a single directory."""
     part = Part(module=module, pin=pin, source=source)
-    return Data(name=name, group=group, parts=(part,), why=why, when=when)
+    return Data(name=name, group=group, parts=(part,), when=when)
 
 
 Item = Tool | Data
 
 
 DATA: Final = (
-    from_module(
-        "kwok-stages",
-        "kueue",
-        "sigs.k8s.io/kwok",
-        "kwok",
-        "kustomize/stage",
-        "kwok's stages for nodes and pods.",
-    ),
+    from_module("kwok-stages", "kueue", "sigs.k8s.io/kwok", "kwok", "kustomize/stage"),
     from_module(
         "pulumi-language-python-exec",
         "pulumi",
         "github.com/pulumi/pulumi/sdk/v3",
         "pulumi",
         "python/cmd",
-        "The language host's script that starts a program.",
         Condition.BY_NAME,
     ),
 )

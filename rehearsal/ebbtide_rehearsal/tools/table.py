@@ -27,21 +27,32 @@ _KUBERNETES_STAMPS: Final = (
 )
 _DISTRIBUTION: Final = "github.com/distribution/distribution/v3"
 _PROVIDER: Final = "github.com/pulumi/pulumi-kubernetes/provider/v4"
+_SDK: Final = "github.com/pulumi/pulumi/sdk/v3"
 
 
-def _kubernetes(
-    name: str, why: str, minutes: float, version_arguments: tuple[str, ...] = ("--version",)
-) -> Tool:
+def _kubernetes(name: str, minutes: float, version_arguments: tuple[str, ...] = ("--version",)) -> Tool:
     return Tool(
         name=name,
         group="kubernetes",
         module="k8s.io/kubernetes",
         package=f"k8s.io/kubernetes/cmd/{name}",
         pin="kubernetes",
-        why=why,
         minutes=minutes,
         stamps=_KUBERNETES_STAMPS,
         on_path=OnPath(VersionRule.SAME_MINOR, version_arguments),
+    )
+
+
+def _language(name: str, package: str, pin: str, minutes: float = 1) -> Tool:
+    return Tool(
+        name=f"pulumi-language-{name}",
+        group=f"pulumi-{name}",
+        module=_SDK if package.startswith(_SDK) else "github.com/pulumi/pulumi-yaml",
+        package=package,
+        pin=pin,
+        minutes=minutes,
+        when=Condition.BY_NAME,
+        tags=("osusergo", "grpcnotrace"),
     )
 
 
@@ -52,37 +63,29 @@ TOOLS: Final = (
         module="go.etcd.io/etcd/server/v3",
         package="go.etcd.io/etcd/server/v3",
         pin="etcd",
-        why="Stores the API server's objects.",
         minutes=1,
         on_path=OnPath(VersionRule.NO_OLDER_MINOR),
     ),
-    _kubernetes("kube-apiserver", "Validates and stores every object.", 2.5),
-    _kubernetes("kube-controller-manager", "Creates pods for Jobs, and manages nodes and namespaces.", 1),
-    _kubernetes("kube-scheduler", "Assigns pods to nodes.", 0.1),
-    _kubernetes(
-        "kubectl",
-        "Reads the cluster for `ebbtide`, and helps with debugging.",
-        0.5,
-        ("version", "--client"),
-    ),
+    _kubernetes("kube-apiserver", 2.5),
+    _kubernetes("kube-controller-manager", 1),
+    _kubernetes("kube-scheduler", 0.1),
+    _kubernetes("kubectl", 0.5, ("version", "--client")),
     Tool(
-        name="kwok",
+        name="kwok",  # the fake kubelets of nodes without a machine
         group="kueue",  # 825 of its 990 packages are Kueue's too, and are compiled once
         module="sigs.k8s.io/kwok",
         package="sigs.k8s.io/kwok/cmd/kwok",
         pin="kwok",
-        why="Fakes the kubelets of nodes without a machine.",
         minutes=1,
         stamps=(("sigs.k8s.io/kwok/pkg/consts.Version", PINS["kwok"].version),),
         unoptimized="all",
     ),
     Tool(
-        name="streaming-server",
+        name="streaming-server",  # `kubectl exec`, `logs` and `port-forward` of pods that run as processes
         group="streaming",
         module="k8s.io/cri-streaming",
         package="ebbtide.dev/tools/streaming",
         pin="kubernetes-staging",
-        why="Serves `kubectl exec`, `logs` and `port-forward` of pods that run as processes.",
         minutes=0.1,
         unoptimized="all",  # as Kueue's, which shares most of its packages
     ),
@@ -92,7 +95,6 @@ TOOLS: Final = (
         module="helm.sh/helm/v3",
         package="helm.sh/helm/v3/cmd/helm",
         pin="helm",
-        why="Renders Kueue's chart in tests of its controller.",
         minutes=1,
         when=Condition.BY_NAME,
         # Helm's default is Kubernetes 1.20, which charts reject; its Makefile sets these as well.
@@ -109,7 +111,6 @@ TOOLS: Final = (
         module="sigs.k8s.io/kustomize/kustomize/v5",
         package="sigs.k8s.io/kustomize/kustomize/v5",
         pin="kustomize",
-        why="Renders the released manifests in tests.",
         minutes=1,
         when=Condition.BY_NAME,
         on_path=OnPath(VersionRule.NO_OLDER, ("version",)),
@@ -120,7 +121,6 @@ TOOLS: Final = (
         module=_DISTRIBUTION,
         package=f"{_DISTRIBUTION}/cmd/registry",
         pin="distribution",
-        why="Stores in tests the images of `ebbtide run`.",
         minutes=2,
         when=Condition.BY_NAME,
         stamps=((f"{_DISTRIBUTION}/version.version", _V["distribution"]),),
@@ -131,7 +131,6 @@ TOOLS: Final = (
         module="k8s.io/autoscaler/cluster-autoscaler",
         package="k8s.io/autoscaler/cluster-autoscaler",
         pin="cluster-autoscaler",
-        why="Decides in tests on the same pods and pools as the fake clouds.",
         minutes=5,
         when=Condition.BY_NAME,
         tags=("externalgrpc",),
@@ -142,7 +141,6 @@ TOOLS: Final = (
         module="github.com/pulumi/pulumi/pkg/v3",
         package="github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
         pin="pulumi",
-        why="The engine: plans, orders and records what is created.",
         minutes=6,
         stamps=(("github.com/pulumi/pulumi/sdk/v3/go/common/version.Version", _V["pulumi"]),),
         tags=("osusergo", "grpcnotrace"),
@@ -154,7 +152,6 @@ TOOLS: Final = (
         module=_PROVIDER,
         package=f"{_PROVIDER}/cmd/pulumi-resource-kubernetes",
         pin="pulumi-kubernetes",
-        why="Pulumi's Kubernetes provider: makes the program's objects, and waits for them.",
         minutes=7,
         stamps=((f"{_PROVIDER}/pkg/version.Version", PINS["pulumi-kubernetes"].version),),
         unoptimized="github.com/pulumi/pulumi-kubernetes/sdk/v4/...",
@@ -169,39 +166,10 @@ TOOLS: Final = (
         ),
         plugin="kubernetes",
     ),
-    Tool(
-        name="pulumi-language-python",
-        group="pulumi-python",
-        module="github.com/pulumi/pulumi/sdk/v3",
-        package="github.com/pulumi/pulumi/sdk/v3/python/cmd/pulumi-language-python",
-        pin="pulumi-language-python",
-        why="Runs a Python program for the `pulumi` command.",
-        minutes=1,
-        when=Condition.BY_NAME,
-        tags=("osusergo", "grpcnotrace"),
-    ),
-    Tool(
-        name="pulumi-language-nodejs",
-        group="pulumi-nodejs",
-        module="github.com/pulumi/pulumi/sdk/v3",
-        package="github.com/pulumi/pulumi/sdk/v3/nodejs/cmd/pulumi-language-nodejs",
-        pin="pulumi-language-nodejs",
-        why="Runs in tests a TypeScript program for the `pulumi` command.",
-        minutes=1,
-        when=Condition.BY_NAME,
-        tags=("osusergo", "grpcnotrace"),
-    ),
-    Tool(
-        name="pulumi-language-yaml",
-        group="pulumi-yaml",
-        module="github.com/pulumi/pulumi-yaml",
-        package="github.com/pulumi/pulumi-yaml/cmd/pulumi-language-yaml",
-        pin="pulumi-yaml",
-        why="Runs in tests a YAML program for the `pulumi` command.",
-        minutes=2,
-        when=Condition.BY_NAME,
-        tags=("osusergo", "grpcnotrace"),
-    ),
+    # Of programs, for the `pulumi` command.
+    _language("python", f"{_SDK}/python/cmd/pulumi-language-python", "pulumi-language-python"),
+    _language("nodejs", f"{_SDK}/nodejs/cmd/pulumi-language-nodejs", "pulumi-language-nodejs"),
+    _language("yaml", "github.com/pulumi/pulumi-yaml/cmd/pulumi-language-yaml", "pulumi-yaml", 2),
 )
 
 

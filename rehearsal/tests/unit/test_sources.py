@@ -119,8 +119,8 @@ def test_an_invalid_index_is_refused(tmp_path: Path, text: str | None, wrong: st
 _MODULE = "acme.example/gadget"
 _GADGET = Rehearsed(
     data=(
-        from_module("gadget-chart", "gadget", _MODULE, "gadget", "chart", "Its chart.", Condition.DECLARED),
-        from_module("gadget-kinds", "gadget", _MODULE, "gadget", "kinds", "Its kinds.", Condition.DECLARED),
+        from_module("gadget-chart", "gadget", _MODULE, "gadget", "chart", Condition.DECLARED),
+        from_module("gadget-kinds", "gadget", _MODULE, "gadget", "kinds", Condition.DECLARED),
     ),
     tools=(
         Tool(
@@ -129,7 +129,6 @@ _GADGET = Rehearsed(
             module=_MODULE,
             package=f"{_MODULE}/cmd",
             pin="gadget",
-            why="Turns gears.",
             minutes=1,
             when=Condition.DECLARED,
         ),
