@@ -15,7 +15,6 @@ import shlex
 import shutil
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -179,11 +178,6 @@ class Outcome:
     def done(self) -> bool:
         """True on success."""
         return not self.errors
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """The number of resources by operation."""
-        return Counter(step.operation for step in self.steps)
 
 
 @dataclass(slots=True)

@@ -12,9 +12,10 @@ import select
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Final, Literal
+from typing import Final
 
 from ebbtide import lazy_packages
 from ebbtide.autoscaler.backoff import NodeSettings
@@ -28,6 +29,7 @@ from ebbtide_rehearsal.cloud.protocol import serve
 from ebbtide_rehearsal.cloud.running import MEMORY, PORTS, CloudSettings, store_file, write
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.plan import CloudName
 
 _LOOK_EVERY: Final = 2.0  # seconds
 _KIB: Final = 1024
@@ -49,9 +51,9 @@ def main() -> None:
     settings = CloudSettings.read(directory)
     store = Store(store_file(directory), speed=settings.speed)
 
-    def nodes(identity: str, cloud: Literal["gke", "aks"], plane: ControlPlane) -> NodeLoop:
-        pods, sessions = plane.plan.directory / PROCESSES, plane.plan.sessions
-        return NodeLoop(identity, cloud, plane.api, store, pods, sessions, NodeSettings.at(settings.speed))
+    def nodes(identity: str, cloud: CloudName, plane: ControlPlane) -> Callable[[threading.Event], None]:
+        pods, sessions, speed = plane.plan.directory / PROCESSES, plane.plan.sessions, settings.speed
+        return NodeLoop(identity, cloud, plane.api, store, pods, sessions, NodeSettings.at(speed)).run
 
     clusters = ControlPlanes(directory, Path(os.environ["SSL_CERT_FILE"]), settings, store, nodes)
     with contextlib.ExitStack() as serving:

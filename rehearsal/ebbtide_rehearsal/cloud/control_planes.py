@@ -9,16 +9,15 @@ fields of built-in kinds itself. Source: pulumi-kubernetes@f47bc2d6, provider/pk
 """
 
 import asyncio
-import base64
 import re
 import ssl
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from string import Template
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, TypeAlias
 from weakref import WeakSet
 
 from aiohttp import (
@@ -41,7 +40,7 @@ from ebbtide_rehearsal.cloud.provider import BEHIND, CLUSTER, DISK, Endpoint
 from ebbtide_rehearsal.cloud.store import API_ERROR, SLOW, ApiFailure, Resource, Store, failure
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
 from ebbtide_rehearsal.control_plane.discovery import Discovery
-from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools, new_token
+from ebbtide_rehearsal.control_plane.plan import CloudName, ControlPlaneTools, new_token
 
 PROVIDER: Final = "pulumi-kubernetes/"
 _LOCALHOST: Final = "127.0.0.1"
@@ -65,6 +64,8 @@ _WebSocket = web.WebSocketResponse | ClientWebSocketResponse
 
 _NOT_ADDED: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 """Headers that aiohttp would add."""
+Controllers: TypeAlias = Callable[[str, CloudName, ControlPlane], Callable[[threading.Event], None]]
+"""Returns what runs the controllers of a cluster's node pools until an event, from the cluster's id."""
 _OPEN: Final = frozenset({443, 10250})
 """Ports of a private GKE cluster's nodes that the control plane can reach (GKE docs, private clusters)."""
 _TOKEN: Final = re.compile(r"^[A-Za-z0-9._~+/=-]+$")
@@ -317,22 +318,6 @@ def _refusal(message: str, code: int = 500) -> web.Response:
     return web.json_response({**status, "message": message, "code": code}, status=code)
 
 
-class Controller(Protocol):
-    """Controllers of a cluster's node pools, in a thread."""
-
-    def run(self, ending: threading.Event) -> None:
-        """Run until the event."""
-        ...
-
-
-class Controllers(Protocol):
-    """Factory of a cluster's controllers."""
-
-    def __call__(self, identity: str, cloud: Literal["gke", "aks"], plane: ControlPlane, /) -> Controller:
-        """Return the controllers for a cluster."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class _Running:
     plane: ControlPlane
@@ -362,7 +347,7 @@ class ControlPlanes:
                 endpoint has a certificate of a public authority.
             tools: programs of a control plane.
             store: the cloud's state, with clusters and disks that outlive their cluster.
-            controllers: factory of the node pools' controllers.
+            controllers: runs the node pools' controllers, in a thread.
         """
         self._directory, self._trusted, self._tools, self._store = directory, trusted, tools, store
         self._controllers = controllers
@@ -371,7 +356,7 @@ class ControlPlanes:
         self._token = new_token()  # of one user of all clusters
         write_credential_plugins(directory / "bin", self._token)
 
-    def create(self, identity: str, cloud: Literal["gke", "aks"]) -> Endpoint:
+    def create(self, identity: str, cloud: CloudName) -> Endpoint:
         """See `Clusters.create`."""
         with self._lock:
             settings = ControlPlaneSettings(
@@ -386,13 +371,12 @@ class ControlPlanes:
             with self._trusted.open("ab") as bundle:
                 bundle.write(plane.plan.certificates.authority.read_bytes())
             ending = threading.Event()
-            controller = self._controllers(identity, cloud, plane)
+            run = self._controllers(identity, cloud, plane)
             thread = threading.Thread(
-                target=controller.run, args=(ending,), name=f"node pools of {identity}", daemon=True
+                target=run, args=(ending,), name=f"node pools of {identity}", daemon=True
             )
-            authority = base64.b64encode(plane.plan.certificates.authority.read_bytes()).decode()
             proxy = ApiServerProxy(plane, self._store, identity)
-            endpoint = Endpoint(proxy.host, authority)
+            endpoint = Endpoint(proxy.host, plane.plan.certificates.authority_data())
             self._running[identity] = _Running(plane, proxy, endpoint, thread, ending)
             thread.start()
             state: dict[str, Any] = {"kubeconfig": str(plane.plan.kubeconfig), "cloud": cloud}

@@ -51,6 +51,7 @@ _POLL_SECONDS: Final = 0.2
 _LABELS: Final = {"app": NAME}
 _VISIBILITY: Final = 8082
 _OPEN: Final = 443
+_SYSTEM_MACHINE: Final = "Standard_D4s_v5"
 
 
 def seed_network(
@@ -134,21 +135,17 @@ def seed_aks(
     resource_group: str,
     name: str,
     location: str,
-    system_machine: str = "Standard_D4s_v5",
-    version: str | None = None,
 ) -> str:
     """Create a cluster on AKS, with one system pool, an OIDC issuer, workload identity and Entra.
 
     Args:
         resource_group: name of the resource group, which is created if it does not exist.
-        system_machine: machine size of the system pool.
-        version: Kubernetes version; Azure's default if None.
 
     Returns:
         The cluster's id.
     """
-    system = {"name": "system", "mode": "System", "vmSize": system_machine, "count": 2, "osType": "Linux"}
-    inputs: dict[str, Any] = {
+    system = {"name": "system", "mode": "System", "vmSize": _SYSTEM_MACHINE, "count": 2, "osType": "Linux"}
+    inputs: Any = {
         "resourceName": name,
         "dnsPrefix": name.replace("_", "-"),
         "identity": {"type": "SystemAssigned"},
@@ -158,7 +155,6 @@ def seed_aks(
         "securityProfile": {"workloadIdentity": {"enabled": True}},
         "networkProfile": {"networkPlugin": "azure", "networkPluginMode": "overlay"},
         "agentPoolProfiles": [system],
-        **({"kubernetesVersion": version} if version else {}),
     }
     return _in_group(store, clusters, subscription, resource_group, location)(AKS_CLUSTER, inputs)
 

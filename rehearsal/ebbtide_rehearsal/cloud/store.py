@@ -62,14 +62,6 @@ class Clock:
         """Return simulated seconds since the start."""
         return (self.wall() - self.started) * self.speed
 
-    def real(self, seconds: float) -> float:
-        """Convert simulated seconds to wall-clock seconds."""
-        return seconds / self.speed
-
-    def wait(self, seconds: float, until: threading.Event) -> bool:
-        """Wait for simulated seconds or for the event; return whether the event was set."""
-        return until.wait(self.real(seconds))
-
 
 @dataclass(slots=True)
 class ClusterTime:
@@ -250,13 +242,10 @@ class Store:
         with self._writing() as connection:
             connection.execute("insert into events (at, kind, text, facts) values (?, ?, ?, ?)", row)
 
-    def events(self, after: int = 0, kind: str | None = None) -> list[Event]:
-        """Return the events after an event number, oldest first."""
-        query = "select * from events where number > ?1 and (?2 is null or kind = ?2) order by number"
-        return [
-            Event(number, at, kind, text, json.loads(facts))
-            for number, at, kind, text, facts in self._read(query, after, kind)
-        ]
+    def events(self, kind: str | None = None) -> list[Event]:
+        """Return the events, oldest first, optionally of a kind."""
+        rows = self._read("select * from events where ?1 is null or kind = ?1 order by number", kind)
+        return [Event(number, at, kind, text, json.loads(facts)) for number, at, kind, text, facts in rows]
 
     def _read(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         return self._connection().execute(query, values).fetchall()

@@ -44,20 +44,16 @@ class ControlPlaneSettings:
 
     Attributes:
         cloud: the cloud whose defaults a new cluster has.
-        person: the user of the clouds' credential helpers; a cluster administrator.
-        token: that user's bearer token. Default: a random one.
+        token: bearer token of the user of the clouds' credential helpers. Default: a random one.
         members: team members by name, with their groups in the cloud.
-        names: additional names of the API server in its certificate.
         open_ports: the ports of nodes and pods that the cloud's firewall opens to the control plane; None for
             all.
     """
 
     name: str
     cloud: CloudName
-    person: str = "person@rehearsal.example"
     token: str = ""
     members: Mapping[str, Iterable[str]] = field(default_factory=dict[str, Iterable[str]])
-    names: tuple[str, ...] = ()
     open_ports: frozenset[int] | None = None
 
 
@@ -129,8 +125,8 @@ class ControlPlane:
                     sockets=processes.sockets,
                     etcd_port=reserved.ports[0],
                     api_port=reserved.ports[1],
-                    certificates=issue(directory / "certificates", settings.names),
-                    identities=Identities.new(settings.person, settings.members, settings.token),
+                    certificates=issue(directory / "certificates"),
+                    identities=Identities.new(settings.members, settings.token),
                 )
                 _write(plan, tools)
             control_plane = cls(plan, tools, settings, processes)

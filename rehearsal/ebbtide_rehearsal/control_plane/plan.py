@@ -9,14 +9,13 @@ import csv
 import io
 import secrets
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
-import certifi
 import trustme
 
 LOCALHOST = "127.0.0.1"
@@ -85,8 +84,6 @@ class Certificates:
 
     Attributes:
         authority: certificate of the authority, PEM.
-        bundle: the public authorities and this one. As `SSL_CERT_FILE` it lets a client whose kubeconfig has
-            no authority verify the API server: GKE's DNS endpoint has a publicly trusted certificate.
         api_server: the API server's serving certificate.
         etcd: etcd's serving and client certificate.
         front_proxy: the API server's client certificate for aggregated APIs.
@@ -95,7 +92,6 @@ class Certificates:
     """
 
     authority: Path
-    bundle: Path
     api_server: KeyPair
     etcd: KeyPair
     front_proxy: KeyPair
@@ -107,19 +103,12 @@ class Certificates:
         return base64.b64encode(self.authority.read_bytes()).decode()
 
 
-def issue(directory: Path, names: Sequence[str] = ()) -> Certificates:
-    """Create an authority, and a certificate for each purpose.
-
-    Args:
-        directory: the directory of the files; it must not be readable by others.
-        names: additional names and addresses of the API server.
-    """
+def issue(directory: Path) -> Certificates:
+    """Create an authority, and a certificate for each purpose, in a directory that others must not read."""
     directory.mkdir(parents=True, exist_ok=True)
     authority = trustme.CA(organization_name="Ebbtide rehearsal")
-    trusted, bundle = directory / "ca.crt", directory / "bundle.crt"
-    pem = authority.cert_pem.bytes()
-    trusted.write_bytes(pem)
-    bundle.write_bytes(Path(certifi.where()).read_bytes() + pem)
+    trusted = directory / "ca.crt"
+    trusted.write_bytes(authority.cert_pem.bytes())
 
     def pair(name: str, *identities: str, common_name: str | None = None) -> KeyPair:
         key_pair = KeyPair(directory / f"{name}.crt", directory / f"{name}.key")
@@ -135,8 +124,7 @@ def issue(directory: Path, names: Sequence[str] = ()) -> Certificates:
     inside = ("kubernetes", "kubernetes.default", "kubernetes.default.svc")
     return Certificates(
         authority=trusted,
-        bundle=bundle,
-        api_server=pair("api-server", *local, *inside, *names),
+        api_server=pair("api-server", *local, *inside),
         etcd=pair("etcd", *local),
         front_proxy=pair("front-proxy", *local, common_name=FRONT_PROXY),
         kubelet=pair("kubelet", NODE_ADDRESS),
@@ -160,12 +148,7 @@ class Identity:
 
     user: str
     groups: tuple[str, ...]
-    token: str
-
-    @classmethod
-    def new(cls, user: str, groups: Iterable[str] = (), token: str = "") -> "Identity":
-        """Create an identity, by default with a random token."""
-        return cls(user, tuple(groups), token or new_token())
+    token: str = field(default_factory=new_token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +166,12 @@ class Identities:
     members: Mapping[str, Identity]
 
     @classmethod
-    def new(cls, person: str, members: Mapping[str, Iterable[str]], token: str = "") -> "Identities":
+    def new(cls, members: Mapping[str, Iterable[str]], token: str = "") -> "Identities":
         """Create an administrator, the cluster's creator, also an administrator, and members."""
         return cls(
-            Identity.new("ebbtide:control-plane", [MASTERS]),
-            Identity.new(person, [MASTERS], token),
-            {name: Identity.new(name, groups) for name, groups in members.items()},
+            Identity("ebbtide:control-plane", (MASTERS,)),
+            Identity("person@rehearsal.example", (MASTERS,), token or new_token()),
+            {name: Identity(name, tuple(groups)) for name, groups in members.items()},
         )
 
     def token_file(self) -> str:
@@ -209,17 +192,17 @@ def kubeconfig(
 
     Args:
         server: URL of the API server.
-        authority: PEM in base64; empty if a trusted authority issued the server's certificate.
+        authority: PEM in base64.
         user: credentials, such as `{"token": …}`.
         namespace: the context's namespace; empty for `default`.
     """
-    trust = {"certificate-authority-data": authority} if authority else {}
+    cluster = {"server": server, "certificate-authority-data": authority}
     context = {"namespace": namespace} if namespace else {}
     return {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "rehearsal",
-        "clusters": [{"name": "rehearsal", "cluster": {"server": server, **trust}}],
+        "clusters": [{"name": "rehearsal", "cluster": cluster}],
         "users": [{"name": "rehearsal", "user": dict(user)}],
         "contexts": [
             {"name": "rehearsal", "context": {"cluster": "rehearsal", "user": "rehearsal", **context}}

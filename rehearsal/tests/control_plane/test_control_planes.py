@@ -2,10 +2,7 @@
 
 import base64
 import json
-import os
 import subprocess
-import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +12,7 @@ from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide_rehearsal.cloud.control_planes import ControlPlanes
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
-from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools, kubeconfig
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import namespace
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
@@ -46,21 +43,11 @@ def test_two_at_once_know_nothing_of_each_other(control_plane: ControlPlane, sec
     stranger.close()
 
 
-class _NoController:
-    """No node pools."""
-
-    def __init__(self, identity: str, cloud: str, plane: ControlPlane) -> None:
-        """Ignore the cluster."""
-
-    def run(self, ending: threading.Event) -> None:
-        """Do nothing."""
-
-
 def test_two_clusters_of_a_cloud_have_one_user(tools: ControlPlaneTools, tmp_path: Path) -> None:
     """Each cluster accepts the token of the credential plugins after another one was created."""
     trusted = tmp_path / "trusted.crt"
     trusted.touch()
-    planes = ControlPlanes(tmp_path, trusted, tools, Store(tmp_path / "store"), _NoController)
+    planes = ControlPlanes(tmp_path, trusted, tools, Store(tmp_path / "store"), lambda *_: lambda _: None)
     try:
         planes.create("first", "gke")
         planes.create("second", "aks")
@@ -76,24 +63,6 @@ def test_two_clusters_of_a_cloud_have_one_user(tools: ControlPlaneTools, tmp_pat
             api.close()
     finally:
         planes.stop()
-
-
-def test_a_kubeconfig_without_an_authority(
-    second: ControlPlane, tools: ControlPlaneTools, tmp_path: Path
-) -> None:
-    """The CA bundle makes a client trust the server when its kubeconfig names no authority."""
-    plan = second.plan
-    user = {"token": plan.identities.person.token}
-    file = tmp_path / "kubeconfig"
-    file.write_text(json.dumps(kubeconfig(server=plan.server, authority="", user=user)))
-    command = [tools.path("kubectl"), "--kubeconfig", file, "get", "namespaces", "-o", "name"]
-    trusting = {"PATH": os.defpath, "HOME": str(tmp_path), "SSL_CERT_FILE": str(plan.certificates.bundle)}
-    if sys.platform == "linux":  # elsewhere the system's own store decides (Go, crypto/x509)
-        output = subprocess.run(command, env=trusting, capture_output=True, text=True, check=True).stdout
-        assert "namespace/default" in output
-    distrusting = {"PATH": os.defpath, "HOME": str(tmp_path)}
-    refused = subprocess.run(command, env=distrusting, capture_output=True, text=True, check=False)
-    assert "certificate" in refused.stderr
 
 
 def test_a_cluster_made_again_is_empty(tools: ControlPlaneTools, tmp_path: Path) -> None:

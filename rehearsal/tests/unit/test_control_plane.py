@@ -50,8 +50,8 @@ def plan(tmp_path: Path) -> ControlPlanePlan:
         sockets=tmp_path / "s",
         etcd_port=1111,
         api_port=2222,
-        certificates=issue(tmp_path / "certificates", ["cluster.example"]),
-        identities=Identities.new("ci@acme.example", {"ada@acme.example": ["vision", "speech"]}),
+        certificates=issue(tmp_path / "certificates"),
+        identities=Identities.new({"ada@acme.example": ["vision", "speech"]}),
     )
 
 

@@ -58,10 +58,8 @@ def test_threads_that_strike_at_once_never_share_a_stroke(tmp_path: Path) -> Non
 
 @given(speed=st.floats(1, 600), seconds=st.floats(0, 1e6))
 def test_the_clock_runs_so_many_times_as_fast(speed: float, seconds: float) -> None:
-    """Simulated seconds are those of the wall clock times the speed, and convert back."""
-    clock = Clock(0.0, speed, wall=lambda: seconds)
-    assert clock.now() == pytest.approx(seconds * speed)
-    assert clock.real(clock.now()) == pytest.approx(seconds)
+    """Simulated seconds are those of the wall clock times the speed."""
+    assert Clock(0.0, speed, wall=lambda: seconds).now() == pytest.approx(seconds * speed)
 
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
