@@ -19,7 +19,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 _SCHEMES: Final = {"gs": "gcs", "gcs": "gcs", "abfs": "abfs", "abfss": "abfs", "az": "abfs"}
@@ -30,51 +30,7 @@ class CheckpointError(Exception):
     """A checkpoint cannot be saved or read; the message contains the correction."""
 
 
-class Storage(Protocol):
-    """Named files, and named directories of files, in one location."""
-
-    def names(self) -> list[str]:
-        """Return the names of all files and directories."""
-        ...
-
-    def read(self, file: str) -> str:
-        """Return the text of a file."""
-        ...
-
-    def exists(self, file: str) -> bool:
-        """Return whether the file exists."""
-        ...
-
-    def size(self, directory: str, file: str) -> int:
-        """Return the size of a directory's file in bytes."""
-        ...
-
-    def fetch(self, directory: str) -> Path:
-        """Return a local directory; for a bucket, a copy that exists until another is fetched."""
-        ...
-
-    def stage(self, directory: str) -> Path:
-        """Create a local directory for new files."""
-        ...
-
-    def publish(self, directory: str) -> None:
-        """Make the files of a staged directory permanent."""
-        ...
-
-    def write(self, file: str, text: str) -> None:
-        """Create a new file, permanently."""
-        ...
-
-    def remove(self, file: str) -> None:
-        """Remove a file if it exists."""
-        ...
-
-    def remove_all(self, directory: str) -> None:
-        """Remove a directory, staged or published, as far as possible."""
-        ...
-
-
-def storage_of(root: str | Path) -> Storage:
+def storage_of(root: str | Path) -> "Directory | Bucket":
     """Return the storage at a path or an address.
 
     Raises:
@@ -135,7 +91,8 @@ def _local(source: str | Path) -> Path | None:
 
 
 class Directory:
-    """A directory, on a volume or a bucket mount; it is created if it does not exist."""
+    """Named files and directories of files in a directory, on a volume or a bucket mount; it is created if it
+    does not exist."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -194,7 +151,8 @@ class Directory:
 
 
 class Bucket:
-    """A prefix in a bucket. Staged and fetched files are in a local temporary directory."""
+    """The same as `Directory`, below a prefix in a bucket. Staged and fetched files are in a local temporary
+    directory, the latter until others are fetched."""
 
     def __init__(self, address: str) -> None:
         self._address = address.rstrip("/")
