@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, Literal, Self, assert_never
 
-from ebbtide.autoscaler.scheduling import ZONE, NodeInfo, Pod, tolerates
+from ebbtide.autoscaler.scheduling import ZONE, NodeInfo, Pod, mismatch
 from ebbtide.declaration.catalog.machines import ARCHITECTURE, architecture, find_machine
 from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide.placement import NodeTaint
@@ -314,28 +314,9 @@ def node_info(pool: NodePool, zone: str, daemons: Sequence[Pod]) -> NodeInfo:
     name = f"template-node-for-{node_group(pool, zone)}"
     node_labels = labels(pool, zone, name)
     offered = amounts(provides(pool))
-    taken = total(*(pod.requests for pod in daemons if runs_on(pod, node_labels, pool)))
+    taken = total(*(pod.requests for pod in daemons if not mismatch(pod, node_labels, pool.taints)))
     free = {key: amount - taken.get(key, Decimal(0)) for key, amount in offered.items()}
     return NodeInfo(name, node_labels, pool.taints, free)
-
-
-def runs_on(daemon: Pod, node_labels: dict[str, str], pool: NodePool) -> bool:
-    """Return whether a DaemonSet has a pod on a pool's nodes."""
-    return (
-        all(node_labels.get(key) == value for key, value in daemon.selector.items())
-        and (
-            not daemon.affinity
-            or any(
-                term and all(requirement.holds(node_labels) for requirement in term)
-                for term in daemon.affinity
-            )
-        )
-        and all(
-            tolerates(daemon.tolerations, taint)
-            for taint in pool.taints
-            if taint.effect != "PreferNoSchedule"
-        )
-    )
 
 
 def is_recreated(machine: Machine, capacity: str) -> bool:

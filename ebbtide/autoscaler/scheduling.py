@@ -14,9 +14,9 @@ from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.profile import Toleration
 from ebbtide.values.pod_requests import Amounts, pod_requests, total
+from ebbtide.values.selectors import selects
 
 Object = Mapping[str, Any]
-
 
 CONSUMES = (
     "autoscaling.x-k8s.io/consume-provisioning-request",
@@ -31,34 +31,6 @@ ZONE: Final = "topology.kubernetes.io/zone"
 _FORBIDS: Final = ("NoSchedule", "NoExecute")
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """A requirement on a label; the key `metadata.name` means the node's name."""
-
-    key: str
-    operator: str
-    values: tuple[str, ...]
-
-    def holds(self, labels: Mapping[str, str]) -> bool:
-        """Return whether labels meet the requirement."""
-        value = labels.get(self.key)
-        if self.operator in ("Gt", "Lt"):
-            return value is not None and _beyond(value, self.operator, self.values[0])
-        return {
-            "In": value in self.values,
-            "NotIn": value not in self.values,
-            "Exists": value is not None,
-            "DoesNotExist": value is None,
-        }[self.operator]
-
-
-def _beyond(value: str, operator: str, bound: str) -> bool:
-    return int(value) > int(bound) if operator == "Gt" else int(value) < int(bound)
-
-
-Term = tuple[Requirement, ...]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
     """A pod or a pod template.
@@ -66,7 +38,8 @@ class Pod:
     Attributes:
         node: its node; empty for none.
         requests: sum of its requests, and 1 for `pods`.
-        affinity: required node affinity, of which one term must match; empty for none.
+        affinity: terms of the required node affinity, of which one must match, with the requirements on the
+            node's name among those on labels; empty for none.
         zones: zones of its volumes; empty for any.
         owner: kind of its controller; empty for none.
         unschedulable: True if the scheduler found no node.
@@ -83,7 +56,7 @@ class Pod:
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     annotations: Mapping[str, str] = field(default_factory=dict[str, str])
     selector: Mapping[str, str] = field(default_factory=dict[str, str])
-    affinity: tuple[Term, ...] = ()
+    affinity: Sequence[Object] = ()
     tolerations: tuple[Toleration, ...] = ()
     zones: frozenset[str] = frozenset()
     owner: str = ""
@@ -111,14 +84,6 @@ class Pod:
     def request(self) -> str:
         """Name of the ProvisioningRequest that it consumes; empty for none."""
         return next((self.annotations[key] for key in CONSUMES if key in self.annotations), "")
-
-
-def requirements(expressions: Iterable[Object], key: str = "") -> Term:
-    """Parse a selector's requirements; `key` replaces the key of each."""
-    return tuple(
-        Requirement(key or expression["key"], expression["operator"], tuple(expression.get("values") or ()))
-        for expression in expressions
-    )
 
 
 def read_pod(raw: Object, zones: frozenset[str] = frozenset()) -> Pod:
@@ -160,15 +125,12 @@ def _toleration(raw: Object) -> Toleration:
     )
 
 
-def _affinity(spec: Object) -> tuple[Term, ...]:
+def _affinity(spec: Object) -> list[Object]:
     required = part(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
-    return tuple(
-        (
-            *requirements(parts(term, "matchExpressions")),
-            *requirements(parts(term, "matchFields"), _NAME),
-        )
+    return [
+        {"matchExpressions": [*parts(term, "matchExpressions"), *parts(term, "matchFields")]}
         for term in parts(required, "nodeSelectorTerms")
-    )
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,18 +158,23 @@ def tolerates(tolerations: Iterable[Toleration], taint: NodeTaint) -> bool:
     )
 
 
-def obstacle(pod: Pod, node_info: NodeInfo) -> str:
-    """Return the scheduler's reason why a pod does not fit; empty if it fits."""
-    labels = {**node_info.labels, "metadata.name": node_info.name}
-    if any(labels.get(key) != value for key, value in pod.selector.items()):
+def mismatch(pod: Pod, labels: Mapping[str, str], taints: Iterable[NodeTaint]) -> str:
+    """Return the scheduler's reason why a pod must not run on nodes of labels and taints; empty if it may."""
+    is_led = not pod.affinity or any(
+        term["matchExpressions"] and selects(term, labels) for term in pod.affinity
+    )
+    if not is_led or any(labels.get(key) != value for key, value in pod.selector.items()):
         return "node(s) didn't match Pod's node affinity/selector"
-    if pod.affinity and not any(
-        term and all(requirement.holds(labels) for requirement in term) for term in pod.affinity
-    ):
-        return "node(s) didn't match Pod's node affinity/selector"
-    for taint in node_info.taints:
+    for taint in taints:
         if taint.effect in _FORBIDS and not tolerates(pod.tolerations, taint):
             return f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
+    return ""
+
+
+def obstacle(pod: Pod, node_info: NodeInfo) -> str:
+    """Return the scheduler's reason why a pod does not fit; empty if it fits."""
+    if reason := mismatch(pod, {**node_info.labels, _NAME: node_info.name}, node_info.taints):
+        return reason
     for name, amount in pod.requests.items():
         if amount > node_info.free.get(name, Decimal(0)):
             return "Too many pods" if name == "pods" else f"Insufficient {name}"

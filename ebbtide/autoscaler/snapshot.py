@@ -10,14 +10,13 @@ from ebbtide.autoscaler.scheduling import (
     NodeInfo,
     Object,
     Pod,
-    Term,
     largest_first,
-    requirements,
     schedule,
 )
 from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.placement import NodeTaint
 from ebbtide.values.pod_requests import Amounts, amounts
+from ebbtide.values.selectors import selects
 
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 """Key of the autoscaler's taint on a node that it removes."""
@@ -76,14 +75,12 @@ class Budget:
 
     namespace: str
     name: str
-    selector: Term
+    selector: Object
     allowed: int
 
     def covers(self, pod: Pod) -> bool:
         """Return whether a pod is selected."""
-        return pod.namespace == self.namespace and all(
-            requirement.holds(pod.labels) for requirement in self.selector
-        )
+        return pod.namespace == self.namespace and bool(selects(self.selector, pod.labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,15 +178,10 @@ def read_node(raw: Object) -> Node:
 
 def read_budget(raw: Object) -> Budget:
     """Parse a PodDisruptionBudget."""
-    selector = part(raw, "spec", "selector")
-    labels = [
-        {"key": key, "operator": "In", "values": [value]}
-        for key, value in part(selector, "matchLabels").items()
-    ]
     return Budget(
         text(raw, "metadata", "namespace"),
         text(raw, "metadata", "name"),
-        requirements([*labels, *parts(selector, "matchExpressions")]),
+        part(raw, "spec", "selector"),
         int(part(raw, "status").get("disruptionsAllowed") or 0),
     )
 

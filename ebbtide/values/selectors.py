@@ -68,17 +68,22 @@ def selects(
 
 
 def _fulfils(item: Manifest, labels: Mapping[str, str], is_unknown: Callable[[str], bool]) -> bool | None:
-    key, operator, values = str(item["key"]), str(item["operator"]), item.get("values") or ()
+    key, operator, values = str(item["key"]), str(item["operator"]), tuple(item.get("values") or ())
     value = labels.get(key)
     if value is None:
         return operator in _NEGATIVE or (None if is_unknown(key) else False)
-    fulfilled = {
-        "In": value in values,
-        "NotIn": value not in values,
-        "Exists": True,
-        "DoesNotExist": False,
-    }
-    return fulfilled.get(operator)  # Gt and Lt compare numbers, which labels of nodes rarely are
+    match operator:
+        case "In" | "NotIn":
+            return (value in values) is (operator == "In")
+        case "Gt" | "Lt":
+            smaller, larger = (*values, value) if operator == "Gt" else (value, *values)
+            return _is_number(larger) and _is_number(smaller) and int(larger) > int(smaller)
+        case _:
+            return operator == "Exists"
+
+
+def _is_number(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()
 
 
 def selects_node(

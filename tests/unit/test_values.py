@@ -25,6 +25,7 @@ from ebbtide.placement.derive import profile
 from ebbtide.values import durations, quantities
 from ebbtide.values.paths import Key, is_within, path_keys, path_text, position
 from ebbtide.values.pod_requests import node_share, pod_requests
+from ebbtide.values.selectors import selects
 from ebbtide.values.user_files import LARGEST, UserFileError, parse_json, read_text
 from tests.declarations import GKE
 
@@ -394,3 +395,14 @@ def test_depth_of_json() -> None:
     for text in ("[" * 101 + "]" * 101, '{"a": ' * 100_000, '"[" ' + "[" * 101):
         with pytest.raises(ValueError, match="100 levels deep"):
             parse_json(text)
+
+
+@pytest.mark.parametrize(
+    ("operator", "bound", "selected"),
+    [("Gt", "15", True), ("Gt", "16", False), ("Lt", "17", True), ("Lt", "-1", False), ("Gt", "many", False)],
+)
+def test_numbers_of_labels_are_compared(operator: str, bound: str, *, selected: bool) -> None:
+    """A label that is a number is compared with the bound of Gt and Lt, and any other is not selected."""
+    term = {"matchExpressions": [{"key": "cores", "operator": operator, "values": [bound]}]}
+    assert selects(term, {"cores": "16"}) is selected
+    assert selects(term, {"cores": "all"}) is False

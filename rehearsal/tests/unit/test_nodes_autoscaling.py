@@ -17,7 +17,7 @@ from ebbtide.autoscaler.backoff import NodeSettings
 from ebbtide.autoscaler.nodes import UNINITIALIZED, Autoscaling, Expander, Machine, NodePool
 from ebbtide.autoscaler.scale_down import SAFE_TO_EVICT, ScaleDownReview, review
 from ebbtide.autoscaler.scale_up import NoScaleUpInfo, ScaleUp, expansion_options, ignored, scale_up
-from ebbtide.autoscaler.scheduling import Pod, Requirement
+from ebbtide.autoscaler.scheduling import Pod
 from ebbtide.autoscaler.snapshot import ClusterSnapshot
 from ebbtide.declaration.catalog.clouds import COMPUTE_CLASS
 from ebbtide.placement import NodeTaint
@@ -145,13 +145,14 @@ def test_pods_of_a_request_trigger_no_scale_up() -> None:
 
 
 ZONES = ("us-central1-a", "us-central1-b")
+IN_ZONE = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ZONES[1:]}
 
 
 @pytest.mark.parametrize(
     ("machines", "pods", "zones"),
     [
         ((), (a_pod(zones=frozenset(ZONES[1:])),), ZONES[1:]),
-        ((), (a_pod(affinity=((Requirement("topology.kubernetes.io/zone", "In", ZONES[1:]),),)),), ZONES[1:]),
+        ((), (a_pod(affinity=[{"matchExpressions": [IN_ZONE]}, {"matchExpressions": []}]),), ZONES[1:]),
         (
             (a_machine(a_pool(zones=ZONES), state="starting"),),
             tuple(a_pod(str(number), cpu="4") for number in range(4)),
