@@ -31,32 +31,19 @@ from ebbtide.autoscaler.snapshot import (
 )
 
 _ACCEPTED_AT_ONCE: Final = RequestCondition(
-    kind="Accepted",
-    status=True,
-    reason="Accepted",
-    message="ProvisioningRequest is accepted by ClusterAutoscaler",
+    "Accepted", "Accepted", "ProvisioningRequest is accepted by ClusterAutoscaler"
 )
-_FOUND: Final = RequestCondition(
-    kind="Provisioned", status=True, reason="CapacityIsFound", message="Capacity is found in the cluster"
-)
+_FOUND: Final = RequestCondition("Provisioned", "CapacityIsFound", "Capacity is found in the cluster")
 _BROUGHT: Final = replace(_FOUND, reason="CapacityIsProvisioned")
 _NOT_FOUND: Final = RequestCondition(
-    kind="Provisioned",
+    "Provisioned",
+    "CapacityIsNotFound",
+    "Capacity is not found, CA will try to find it later.",
     status=False,
-    reason="CapacityIsNotFound",
-    message="Capacity is not found, CA will try to find it later.",
 )
-_NEVER: Final = RequestCondition(
-    kind="Failed",
-    status=True,
-    reason="CapacityIsNotFound",
-    message="CA could not find requested capacity",
-)
+_NEVER: Final = RequestCondition("Failed", "CapacityIsNotFound", "CA could not find requested capacity")
 _OVER: Final = RequestCondition(
-    kind="BookingExpired",
-    status=True,
-    reason="CapacityReservationTimeExpired",
-    message="Capacity reservation time is expired",
+    "BookingExpired", "CapacityReservationTimeExpired", "Capacity reservation time is expired"
 )
 _CLASSES: Final = {"gke": (QUEUED, CHECK, ATOMIC), "aks": (CHECK, ATOMIC)}
 _ACCEPTED: Final = "Provisioning Request was successfully queued."
@@ -126,7 +113,7 @@ def decide(
     if "Provisioned" in had:
         return _booked(request, snapshot, since, settings)
     if "Accepted" not in had:
-        return RequestCondition(kind="Accepted", status=True, reason="SuccessfullyQueued", message=_ACCEPTED)
+        return RequestCondition("Accepted", "SuccessfullyQueued", _ACCEPTED)
     return _provision(request, snapshot, since, settings)
 
 
@@ -135,16 +122,10 @@ def _booked(
 ) -> RequestCondition | None:
     """Decide on a provisioned request: its booking expires, and its capacity may be revoked."""
     if not nodes_of(request, snapshot.machines):
-        return RequestCondition(
-            kind="CapacityRevoked", status=True, reason="CapacityRevoked", message=_REVOKED
-        )
+        return RequestCondition("CapacityRevoked", "CapacityRevoked", _REVOKED)
     if "BookingExpired" not in request.conditions and snapshot.now - since >= settings.booking_seconds:
-        return RequestCondition(kind="BookingExpired", status=True, reason="BookingExpired", message=_EXPIRED)
+        return RequestCondition("BookingExpired", "BookingExpired", _EXPIRED)
     return None
-
-
-def _failed(reason: str, message: str) -> RequestCondition:
-    return RequestCondition(kind="Failed", status=True, reason=reason, message=message)
 
 
 def _provision(
@@ -187,14 +168,20 @@ def _infeasible(
     """Return the failure of a request that never fits a queued pool."""
     if not pools:
         nothing = "No nodepool with QueuedProvisioning enabled is available for scale up"
-        return _failed("NoQueuedNodepoolAvailable", nothing)
+        return RequestCondition("Failed", "NoQueuedNodepoolAvailable", nothing)
     if not orders:
-        return _failed("ProvisioningRequestNotSchedulableInNodepool", _why_not(request, pools, snapshot))
+        return RequestCondition(
+            "Failed", "ProvisioningRequestNotSchedulableInNodepool", _why_not(request, pools, snapshot)
+        )
     if not any(_is_scheduled(order.pool) for order in orders):
-        return _failed("ResizeRequestFailed", "Resize requests without accelerators are not supported.")
+        return RequestCondition(
+            "Failed", "ResizeRequestFailed", "Resize requests without accelerators are not supported."
+        )
     if not possible:
         names = ", ".join(sorted({order.pool.name for order in orders}))
-        return _failed("NodepoolSizeReached", f"Max nodepool size reached, affected nodepools: {names}")
+        return RequestCondition(
+            "Failed", "NodepoolSizeReached", f"Max nodepool size reached, affected nodepools: {names}"
+        )
     return None
 
 
@@ -207,9 +194,7 @@ def _is_scheduled(pool: NodePool) -> bool:
 def _provisioned(request: ProvisioningRequest) -> RequestCondition:
     details = {"ResizeRequestName": resize_request(request.id)}
     done = "Provisioning Request was successfully provisioned."
-    return RequestCondition(
-        kind="Provisioned", status=True, reason="Provisioned", message=done, details=details
-    )
+    return RequestCondition("Provisioned", "Provisioned", done, details=details)
 
 
 def _order(

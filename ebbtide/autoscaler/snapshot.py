@@ -218,9 +218,9 @@ class RequestCondition:
     """
 
     kind: str
-    status: bool
     reason: str
     message: str
+    status: bool = field(default=True, kw_only=True)
     details: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
