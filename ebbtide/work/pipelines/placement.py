@@ -2,14 +2,16 @@
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Unpack
 
 from ebbtide.placement import LogsProfile, PoolProfile, Profile, ProfileError, QueueProfile
 from ebbtide.values import durations
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.work.errors import Problems
-from ebbtide.work.pipelines.steps import RequirementFields, Requirements, Step, faults_of, limit, requirements
+from ebbtide.work.pipelines.steps import RequirementFields, Step, faults_of, lasting, requirements
 from ebbtide.work.placement import gpu_direct_of, place
+from ebbtide.work.tasks import Task
 
 if TYPE_CHECKING:
     from kfp.dsl import PipelineTask
@@ -52,7 +54,7 @@ def use_pool(
             (`use_preemptible_nodepool`, `hard_constraint=False`).
         fallback: further pools for a soft placement, whose taints the step also tolerates. Untainted nodes
             need not be listed.
-        **needs: requirements and duration of the step; see `Needs`.
+        **needs: requirements and duration of the step; see `RequirementFields`.
 
     Returns:
         The task.
@@ -78,11 +80,11 @@ def use_pool(
         resources = [item.accelerator.resource for item in pools if item.accelerator]
         check_kind(step, resources, needed, problems)
     first = pools[0]
-    limit(step, needs, resources[0] if needed.gpus else "")
+    step.limit(needs, resources[0] if needed.gpus else "")
     step.tolerate(dict.fromkeys(toleration for item in pools for toleration in item.tolerations))
     step.lead(first.affinity, None if hard else WEIGHT)
-    step.attach(gpu_direct_of(pools, needed.task(pool=first.name)))
-    warn(step, pools, needed)
+    step.attach(gpu_direct_of(pools, needed))
+    warn(step, pools, needs)
     return task
 
 
@@ -116,16 +118,16 @@ def check_free(step: Step, problems: Problems) -> None:
     )
 
 
-def _check_fit(pool: PoolProfile, needed: Requirements, problems: Problems) -> None:
+def _check_fit(pool: PoolProfile, needed: Task, problems: Problems) -> None:
     """Report the reasons why a step does not run on a pool."""
     # A pool does not say, and a bucket mount has a sidecar on GKE alone.
-    cloud = CloudKind.GKE if needed.mounts_bucket else CloudKind.AKS
+    cloud = CloudKind.GKE if needed.volume else CloudKind.AKS
     alone = Profile("", cloud, "", pools=(pool,), queues=(), logs=LogsProfile("", ""))
     with problems.collecting():
-        place(alone, needed.task(pool=pool.name))
+        place(alone, replace(needed, pool=pool.name))
 
 
-def check_slices(pools: Iterable[PoolProfile], needed: Requirements, problems: Problems) -> None:
+def check_slices(pools: Iterable[PoolProfile], needed: Task, problems: Problems) -> None:
     """Report multi-node TPU slices: a step has one pod, and the TPUs wait for a pod on each node."""
     for pool in pools:
         together = pool.accelerator.slice_nodes if pool.accelerator and needed.gpus else 1
@@ -135,7 +137,7 @@ def check_slices(pools: Iterable[PoolProfile], needed: Requirements, problems: P
         )
 
 
-def check_kind(step: Step, resources: Iterable[str], needed: Requirements, problems: Problems) -> None:
+def check_kind(step: Step, resources: Iterable[str], needed: Task, problems: Problems) -> None:
     """Report accelerators of several kinds in the pools, or of another kind than the step's."""
     kinds = sorted(set(resources)) if needed.gpus else []
     problems.check(
@@ -154,25 +156,25 @@ class PlacementWarning(UserWarning):
     """A step can run, but may not finish on its pools."""
 
 
-def warn(step: Step, pools: Iterable[PoolProfile], requirements: Requirements) -> None:
+def warn(step: Step, pools: Iterable[PoolProfile], needs: RequirementFields) -> None:
     """Warn about the consequences of a step's expected duration on its pools, without duplicates."""
-    if requirements.lasts is None:
+    if (lasts := lasting(needs)) is None:
         return
-    messages = [text for pool in pools for text in _on(pool, step, requirements, requirements.lasts)]
+    messages = [text for pool in pools for text in _on(pool, step, needs, lasts)]
     # The call of use_pool or use_queue is two frames up.
-    for text in dict.fromkeys((*messages, *_retried(step, requirements.lasts))):
+    for text in dict.fromkeys((*messages, *_retried(step, lasts))):
         warnings.warn(f"Step {step.name} {text}", PlacementWarning, stacklevel=3)
 
 
-def _on(pool: PoolProfile, step: Step, requirements: Requirements, lasts: int) -> Iterator[str]:
-    length = durations.in_one_unit(lasts)
-    if pool.interruptible and lasts >= LONG and not (step.has_retries or requirements.checkpoints):
+def _on(pool: PoolProfile, step: Step, needs: RequirementFields, lasts: int) -> Iterator[str]:
+    length, checkpoints = durations.in_one_unit(lasts), needs.get("checkpoints", False)
+    if pool.interruptible and lasts >= LONG and not (step.has_retries or checkpoints):
         yield (
             f"lasts {length} on {pool.capacity} pool {pool.name} without retries or checkpoints, so a "
             f"preemption ends the run: {_AGAIN}, and set checkpoints=True once it saves them."
         )
     limit = pool.max_run_seconds
-    if limit is not None and lasts > limit and not (step.has_retries and requirements.checkpoints):
+    if limit is not None and lasts > limit and not (step.has_retries and checkpoints):
         yield (
             f"lasts {length}, and a node of pool {pool.name} lives at most {durations.in_one_unit(limit)}: "
             f"save checkpoints, set checkpoints=True, and {_AGAIN}."
@@ -212,8 +214,8 @@ def use_queue(
         profile: the cluster. Default: the profile in `EBBTIDE_PROFILE`.
         namespace: namespace of the pipeline's pods.
         priority: the WorkloadPriorityClass, one of the profile's `priorities`. Default: priority 0.
-        **needs: requirements and duration of the step; see `Needs`. CPU and memory are required, here or in
-            kfp, for the queue's quota.
+        **needs: requirements and duration of the step; see `RequirementFields`. CPU and memory are required,
+            here or in kfp, for the queue's quota.
 
     Returns:
         The task.
@@ -230,12 +232,12 @@ def use_queue(
     with faults_of(step) as problems:
         check_free(step, problems)
         needed = requirements(step, needs, problems)
-        placement = place(cluster, needed.task(queue=name, namespace=namespace, priority=priority))
+        placement = place(cluster, replace(needed, queue=name, namespace=namespace, priority=priority))
         check_kind(step, filter(None, [placement.accelerator]), needed, problems)
         check_slices(placement.pools, needed, problems)
-    limit(step, needs, placement.accelerator)
+    step.limit(needs, placement.accelerator)
     step.label(placement.labels)
     step.annotate(placement.annotations)
     step.attach(placement.gpu_direct)
-    warn(step, placement.pools, needed)
+    warn(step, placement.pools, needs)
     return task

@@ -5,7 +5,7 @@ kfp-kubernetes 2.17.0, dsl/pipeline_task.py, dsl/structures.py, kubernetes/*.py.
 """
 
 import re
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,6 +20,7 @@ from ebbtide.text import install_command
 from ebbtide.work.arguments import memory_bytes, seconds
 from ebbtide.work.errors import Problems, WorkloadError
 from ebbtide.work.placement import BUCKET_MOUNTED, KEPT, QUEUE_LABEL
+from ebbtide.work.secrets import key_reference
 from ebbtide.work.tasks import SHARED_MEMORY_PATH, SHARED_MEMORY_VOLUME, Task
 
 if TYPE_CHECKING:
@@ -154,39 +155,40 @@ class Step:
             for name, value in direct.env.items():
                 self.task.set_env_variable(name, value)
 
-    def read_secret(self, secret: str, key: str, variable: str) -> None:
-        """Set an environment variable from a key of a Secret."""
-        _extension().use_secret_as_env(self.task, secret, {key: variable})
-
-    def mount_secret(self, secret: str, path: str) -> None:
-        """Mount a Secret, a file for each key."""
-        _extension().use_secret_as_volume(self.task, secret, path)
+    def use_secrets(
+        self, env: Mapping[str, str], volumes: Mapping[str, str], image_pull_secrets: Sequence[str]
+    ) -> None:
+        """Set variables from keys of Secrets, mount Secrets, and set those for pulling its image."""
+        for name, reference in env.items():
+            secret, key = key_reference(reference)
+            _extension().use_secret_as_env(self.task, secret, {key: name})
+        for secret, path in volumes.items():
+            _extension().use_secret_as_volume(self.task, secret, path)
+        _extension().set_image_pull_secrets(self.task, [*image_pull_secrets])
 
     def mount_claim(self, claim: str, path: str) -> None:
         """Mount a claim."""
         _extension().mount_pvc(self.task, claim, path)
 
-    def mount_memory(self, name: str, path: str, size: str) -> None:
-        """Mount a volume in memory."""
-        _extension().empty_dir_mount(self.task, name, path, medium="Memory", size_limit=size)
-
-    def pull_with(self, secrets: Iterable[str]) -> None:
-        """Set the Secrets for pulling its image."""
-        _extension().set_image_pull_secrets(self.task, list(secrets))
-
-    def limit_cpu(self, cpu: str) -> None:
-        """Set its CPU limit."""
-        self.task.set_cpu_limit(cpu)
-
-    def limit_memory(self, memory: str) -> None:
-        """Set its memory limit; in bytes if kfp does not accept the notation (`1.5Gi`)."""
-        self.task.set_memory_limit(memory if _MEMORY.fullmatch(memory) else str(memory_bytes(memory)))
-
-    def limit_accelerators(self, resource: str, count: int | None) -> None:
-        """Set the resource name of its accelerators, and their count unless it is set in kfp."""
-        if count is not None:
-            self.task.set_accelerator_limit(count)
-        self.task.set_accelerator_type(resource)
+    def limit(self, needs: "RequirementFields", accelerator: str) -> None:
+        """Set the limits, the resource name of its accelerators, and whether its pod keeps its node."""
+        if "cpu" in needs:
+            self.task.set_cpu_limit(needs["cpu"])
+        if "memory" in needs:
+            memory = needs["memory"]
+            # In bytes if kfp does not accept the notation (`1.5Gi`).
+            self.task.set_memory_limit(memory if _MEMORY.fullmatch(memory) else str(memory_bytes(memory)))
+        if "shared_memory" in needs:
+            path, size = SHARED_MEMORY_PATH, needs["shared_memory"]
+            _extension().empty_dir_mount(
+                self.task, SHARED_MEMORY_VOLUME, path, medium="Memory", size_limit=size
+            )
+        if accelerator:
+            if "gpus" in needs:
+                self.task.set_accelerator_limit(needs["gpus"])
+            self.task.set_accelerator_type(accelerator)
+        if needs.get("keep_node", False):
+            self.annotate(KEPT)
 
     def retry(self, count: int, wait: int, factor: float, longest: int) -> None:
         """Retry it after a failure; durations are in seconds."""
@@ -247,81 +249,34 @@ class RequirementFields(TypedDict, total=False):
     """True if the cluster autoscaler must not end its pod to remove a node that is less than half used."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requirements:
-    """Requirements of a step.
+def requirements(step: Step, needs: RequirementFields, problems: Problems) -> Task:
+    """Return a step as a task of a Job, to validate it by the same rules; malformed amounts become problems.
 
-    Attributes:
-        gpus: number of accelerators; None if unset, 1 if a parameter of the run sets it.
-        cpu: CPU; empty if unknown at compile time.
-        memory: memory; empty if unknown at compile time.
-        shared_memory: size of a volume in memory at /dev/shm; empty for the container runtime's default.
-        lasts: expected duration in seconds; None if unset.
-        checkpoints: whether it resumes from its last checkpoint.
-        mounts_bucket: whether it mounts a bucket on GKE.
+    A step has neither a Job's name nor its image, and the name of its claim does not matter.
     """
-
-    gpus: int | None
-    cpu: str
-    memory: str
-    shared_memory: str
-    lasts: int | None
-    checkpoints: bool
-    mounts_bucket: bool
-
-    def task(self, *, pool: str = "", queue: str = "", namespace: str = "", priority: str = "") -> Task:
-        """Return the step as a task of a Job, to validate it by the same rules. A step has neither a Job's
-        name nor its image, and the name of its claim does not matter."""
-        return Task(
-            name="step",
-            image="step",
-            pool=pool,
-            queue=queue,
-            namespace=namespace,
-            gpus=self.gpus,
-            cpu=self.cpu,
-            memory=self.memory,
-            shared_memory=self.shared_memory,
-            priority=priority,
-            volume="step" if self.mounts_bucket else "",
-        )
-
-
-def requirements(step: Step, needs: RequirementFields, problems: Problems) -> Requirements:
-    """Return the requirements of a step; malformed amounts become problems."""
     gpus = needs.get("gpus", step.accelerators)
     problems.check(gpus is None or gpus >= 0, f"gpus is {gpus}; write 0 or more.")
-    requirements = Requirements(
+    with problems.collecting():
+        lasting(needs)
+    task = Task(
+        name="step",
+        image="step",
         gpus=None if gpus is None else max(0, gpus),
         cpu=needs.get("cpu", step.cpu),
         memory=needs.get("memory", step.memory),
         shared_memory=needs.get("shared_memory", ""),
-        lasts=_lasts(needs, problems),
-        checkpoints=needs.get("checkpoints", False),
-        mounts_bucket=step.mounts_bucket,
+        volume="step" if step.mounts_bucket else "",
     )
-    task = requirements.task()
     for amount in ("cpu_m", "memory_b", "shared_memory_b"):
         with problems.collecting():
             getattr(task, amount)
-    return requirements
+    return task
 
 
-def _lasts(needs: RequirementFields, problems: Problems) -> int | None:
-    with problems.collecting():
-        return seconds("lasts", needs["lasts"]) if "lasts" in needs else None
-    return None
+def lasting(needs: RequirementFields) -> int | None:
+    """Return the expected duration of a step in seconds; None if unset.
 
-
-def limit(step: Step, needs: RequirementFields, accelerator: str) -> None:
-    """Set the limits in kfp, the kind of accelerator, and whether the pod keeps its node."""
-    if "cpu" in needs:
-        step.limit_cpu(needs["cpu"])
-    if "memory" in needs:
-        step.limit_memory(needs["memory"])
-    if "shared_memory" in needs:
-        step.mount_memory(SHARED_MEMORY_VOLUME, SHARED_MEMORY_PATH, needs["shared_memory"])
-    if accelerator:
-        step.limit_accelerators(accelerator, needs.get("gpus"))
-    if needs.get("keep_node", False):
-        step.annotate(KEPT)
+    Raises:
+        WorkloadError: it is malformed.
+    """
+    return seconds("lasts", needs["lasts"]) if "lasts" in needs else None

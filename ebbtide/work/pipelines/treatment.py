@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
 
 from ebbtide.placement import Profile
@@ -17,7 +18,7 @@ from ebbtide.work.errors import Problems, WorkloadError
 from ebbtide.work.pipelines.placement import PlacementWarning, use_pool, use_queue
 from ebbtide.work.pipelines.steps import Step, faults_of
 from ebbtide.work.placement import BUCKET_MOUNTED, IDENTITY_LABELS, MOUNT_SIDECARS
-from ebbtide.work.secrets import check_image_pull_secrets, check_secrets, key_reference
+from ebbtide.work.secrets import check_image_pull_secrets, check_secrets
 from ebbtide.work.tasks import is_subdomain
 
 if TYPE_CHECKING:
@@ -244,31 +245,14 @@ def use_secrets(
         )
         check_secrets(env, volumes, problems)
         check_image_pull_secrets(image_pull_secrets, problems)
-    for name, reference in env.items():
-        secret, key = key_reference(reference)
-        step.read_secret(secret, key, name)
-    for secret, path in volumes.items():
-        step.mount_secret(secret, path)
-    step.pull_with(image_pull_secrets)
+    step.use_secrets(env, volumes, image_pull_secrets)
     return task
 
 
-def _is_placed(step: Step) -> bool:
-    return step.is_placed
-
-
-def _has_retries(step: Step) -> bool:
-    return step.has_retries
-
-
-def _never(_: Step) -> bool:
-    return False
-
-
 _EXEMPT: Final[Mapping[Callable[..., Any], Callable[[Step], bool]]] = {
-    use_pool: _is_placed,
-    use_queue: _is_placed,
-    retry_disruptions: _has_retries,
+    use_pool: attrgetter("is_placed"),
+    use_queue: attrgetter("is_placed"),
+    retry_disruptions: attrgetter("has_retries"),
 }
 """Functions that check that a step was treated individually."""
 
@@ -303,10 +287,10 @@ def every_step(
     before = frozenset(_tasks())
     yield
     problems = Problems()
-    is_exempt = _EXEMPT.get(treat, _never)
+    is_exempt = _EXEMPT.get(treat)
     for name, task in _tasks().items():
         step = Step(task)
-        if name not in before and step.has_pod and not is_exempt(step):
+        if name not in before and step.has_pod and not (is_exempt and is_exempt(step)):
             with problems.collecting():
                 treat(task, *args, **kwargs)
     problems.end()
