@@ -16,7 +16,7 @@ import trustme
 import yaml
 from rich.console import Console
 
-from ebbtide.work.registries.repository import Reference, Repository, digest_of
+from ebbtide.work.registry import Reference, Repository, digest_of
 from ebbtide_rehearsal.control_plane.plan import LOCALHOST, PortReservation
 from ebbtide_rehearsal.tools.find import ensure
 from ebbtide_rehearsal.tools.progress import narration

@@ -123,12 +123,13 @@ def uploaded(
     """
     if repository := image_repository(profile, namespace, folder, code_in):
         # The extra `registry`.
-        from ebbtide.work.registries.code_image import push_code, user_credentials  # noqa: PLC0415
+        from ebbtide.work.registry import code_image, push, user_credentials  # noqa: PLC0415
 
         base, layer = _container(job)["image"], folder.archive(DIRECTORY.lstrip("/"))
         architecture = profile.architecture(**chosen)
-        image = push_code(base, repository, layer, user_credentials, architecture, on_copied)
-        return _with_pod(job, containers=[{**_container(job), "image": image}]), f"Image: {image}"
+        image = code_image(base, repository, layer, user_credentials, architecture)
+        push(image, user_credentials, on_copied)
+        return _with_pod(job, containers=[{**_container(job), "image": image.name}]), f"Image: {image.name}"
     if storage_of(profile, namespace, folder, code_in) is not CodeIn.BUCKET:
         return job, ""
     address = bucket_folder(profile, namespace, folder)

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from ebbtide.work.registries.code_image import CodeImage, code_image, push
-from ebbtide.work.registries.repository import RegistryError, digest_of
+from ebbtide.work.registry import CodeImage, RegistryError, code_image, digest_of, push
 from rehearsal.tests.registry import (
     DOCKER,
     OCI,

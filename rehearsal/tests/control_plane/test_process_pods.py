@@ -10,7 +10,7 @@ import pytest
 
 from ebbtide.autoscaler.scheduling import read_pod
 from ebbtide.clients.kubernetes.objects import condition
-from ebbtide.work.registries.code_image import code_image, push
+from ebbtide.work.registry import code_image, push
 from ebbtide.work.runs.folder import read_folder
 from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane

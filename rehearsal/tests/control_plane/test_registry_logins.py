@@ -12,8 +12,7 @@ from azure.identity import DefaultAzureCredential
 from ebbtide.clients.clouds.azure import azure_login
 from ebbtide.clients.clouds.google import google_login
 from ebbtide.clients.clouds.interfaces import CloudApiError, CredentialsError
-from ebbtide.work.registries.code_image import code_image, push, user_credentials
-from ebbtide.work.registries.repository import RegistryError, digest_of
+from ebbtide.work.registry import RegistryError, code_image, digest_of, push, user_credentials
 from rehearsal.tests.registry import archive, put_image, registry
 from rehearsal.tests.token_server import REFRESH_TOKEN, Grants, TokenServer, token_server
 from rehearsal.tests.unit.rest_clouds import RestClouds, rest_clouds

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.work.registries.code_image import docker_login
+from ebbtide.work.registry import docker_login
 
 _ENTRY = {"auth": base64.b64encode(b"ada:pass:word").decode()}
 

@@ -31,7 +31,7 @@ from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import part, parts, text, words
 from ebbtide.placement.derive import BUCKET_DRIVERS
 from ebbtide.values.cloud_kind import CloudKind
-from ebbtide.work.registries.repository import Reference, RegistryError
+from ebbtide.work.registry import Reference, RegistryError
 from ebbtide.work.runs.archives import ArchiveError, extract
 from ebbtide_rehearsal.control_plane.plan import PortReservation
 from ebbtide_rehearsal.control_plane.pod_status import End
@@ -172,7 +172,7 @@ def unpack(image: str, root: Path) -> list[str]:
     """
     if not image.startswith(("localhost:", "localhost/")):
         return []
-    from ebbtide.work.registries.repository import Repository  # noqa: PLC0415 - the extra registry, for such images
+    from ebbtide.work.registry import Repository  # noqa: PLC0415 - the extra registry, for such images
 
     reference = Reference.parse(image)
     with Repository(reference, lambda _: None) as repository:

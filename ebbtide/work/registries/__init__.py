@@ -1,1 +1,0 @@
-"""Container registries: images with the code of a folder, made and pushed without Docker."""
