@@ -9,6 +9,8 @@ from tests.contract.flips import (
     GKE_EXISTING,
     GKE_GPU,
     GKE_SPOT,
+    GROUPS,
+    SUBNETS,
     Flip,
     flip,
     with_value,
@@ -20,10 +22,7 @@ GKE_QUEUED = only(GKE, machine="a2-highgpu-1g", capacity="queued")
 GKE_RDMA = only(GKE, machine="a3-ultragpu-8g", zones=["us-central1-a"], capacity="spot")
 TIME = {"gpuSharingStrategy": "time-sharing"}
 MPS = {"gpuSharingStrategy": "mps", "maxSharedClientsPerGpu": 2}
-GROUP = (
-    "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/held/providers"
-    "/Microsoft.Compute/capacityReservationGroups/ours"
-)
+GROUP = f"{GROUPS}/held/providers/Microsoft.Compute/capacityReservationGroups/ours"
 PERIOD = {"from": "2026-12-01T08:00Z", "until": "2026-12-08T08:00Z"}
 UNKNOWN = {"type": "n9-standard-8", "vcpus": 8, "memoryGib": 32.0}
 
@@ -164,10 +163,6 @@ GKE_POOL = [
     work("Pool.auto_repair", GKE_CPU, "autoRepair", False),  # noqa: FBT003 - a value of the declaration
     flip("Pool.auto_upgrade", GKE_EXISTING, "pools.0.autoUpgrade", False),  # noqa: FBT003 - a value of the declaration
 ]
-_SUBNETS = (
-    "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/net/providers"
-    "/Microsoft.Network/virtualNetworks/theirs/subnets/"
-)
 AKS_POOL = [
     work("Pool.name", AKS_SPOT, "name", "other"),
     work("Pool.machine", AKS_CPU, "machine", "Standard_D16s_v5"),
@@ -212,9 +207,9 @@ AKS_POOL = [
     work("Pool.max_pods_per_node", AKS_CPU, "maxPodsPerNode", 32),
     work(
         "Pool.subnet",
-        with_value(AKS_CPU, "cloud.network", {"subnet": _SUBNETS + "nodes"}),
+        with_value(AKS_CPU, "cloud.network", {"subnet": f"{SUBNETS}/nodes"}),
         "subnet",
-        _SUBNETS + "gpus",
+        f"{SUBNETS}/gpus",
     ),
     work("Pool.overrides", AKS_CPU, "overrides", {"enableFIPS": True}),
     work("Upgrade.max_surge", AKS_CPU, "upgrade", {"maxSurge": "33%"}),

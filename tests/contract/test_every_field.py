@@ -19,9 +19,9 @@ from ebbtide.declaration.model.declare import advice, declare
 from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.values.cloud_kind import CloudKind
+from tests.contract.cluster_flips import CHECKED
 from tests.contract.flips import Flip, beside
 from tests.contract.pool_flips import AKS_POOL, GKE_POOL
-from tests.contract.tenancy_flips import CHECKED
 from tests.contract.test_what_changes import FLIPS
 from tests.declarations import Declaration
 

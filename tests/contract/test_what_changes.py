@@ -19,11 +19,9 @@ import pytest
 from ebbtide.analysis.changes.property_path import differences
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import UNKNOWN, revealed
-from tests.contract.cloud_flips import AKS_CLOUD, CLUSTER, GKE_CLOUD
+from tests.contract.cluster_flips import ADDONS, AKS_CLOUD, CLUSTER, GKE_CLOUD, TENANCY, VARIANTS
 from tests.contract.flips import Flip
 from tests.contract.pool_flips import AKS_POOL, GKE_POOL
-from tests.contract.tenancy_flips import ADDONS, TENANCY
-from tests.contract.variants import VARIANTS
 from tests.repository import ROOT
 from tests.synth import synth
 

@@ -18,7 +18,7 @@ from ebbtide_rehearsal.cloud.references import REFERENCES, TAKEN, is_of, referre
 from ebbtide_rehearsal.cloud.store import Resource, Store
 from rehearsal.tests.fake_clouds import existing_cloud, lock, put_object, refusals_of, settings_of
 from rehearsal.tests.unit.fake_cloud import CLUSTER_ID, Cloud, asked_for, base, with_cluster
-from tests.contract.cloud_flips import VAULT
+from tests.contract.cluster_flips import VAULT
 from tests.declarations import AKS, GKE, Declaration, changed
 from tests.repository import STACK_FILES, declaration, relative
 from tests.running import full

@@ -27,7 +27,7 @@ from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.edits import Edit, EditedObjects, edit_resource
 from rehearsal.tests.engine.running import Stack, running
 from rehearsal.tests.unit.rest_clouds import rest_clouds
-from tests.contract.cloud_flips import MAINTENANCE
+from tests.contract.cluster_flips import MAINTENANCE
 from tests.declarations import BASES, Declaration
 from tests.repository import ROOT
 

@@ -26,7 +26,7 @@ from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.any_objects import AnyObjects
 from rehearsal.tests.engine.running import Stack, running
-from tests.contract.cloud_flips import AKS_CLOUD, CLUSTER, GKE_CLOUD
+from tests.contract.cluster_flips import AKS_CLOUD, CLUSTER, GKE_CLOUD
 from tests.contract.flips import Flip
 from tests.contract.pool_flips import AKS_POOL, GKE_POOL
 from tests.declarations import Declaration
