@@ -42,7 +42,7 @@ def test_everything_is_deleted_from_a_cluster_that_stays(cloud: str) -> None:
 
 CLAIMS = {"shared": "made by hand, on a volume whose bucket or file system is a resource of its own"}
 """Every claim that is made here, and how what is behind it goes. Those of upstream's kustomizations are named
-in `tests/unit/components/addons/test_deletion.py`."""
+in `tests/unit/components/addons/patched.py`."""
 
 
 @pytest.mark.parametrize("cloud", BASES)

@@ -1,26 +1,14 @@
 """Allocatable resources of nodes, as the clouds report them."""
 
-from collections.abc import Sequence
-
 import pytest
 
-from components.addons import katib, pipelines
-from components.addons.patches import Patch, has_pods
+from components.addons.patches import has_pods
 from ebbtide.declaration.catalog.machines import Machine
 from ebbtide.declaration.catalog.resources import NodeSettings, footprint
 from ebbtide.declaration.catalog.tables import rows
-from ebbtide.declaration.model.addons import Pipelines
 from ebbtide.values.cloud_kind import CloudKind
-from tests.manifests import (
-    HOME,
-    KATIB,
-    PIPELINES,
-    PIPELINES_CLUSTER,
-    after,
-    mebibytes,
-    requests,
-    upstream,
-)
+from tests.manifests import KATIB, PIPELINES, PIPELINES_CLUSTER, mebibytes, requests
+from tests.unit.components.addons.patched import KUSTOMIZED
 
 _GKE, _AKS = CloudKind.GKE, CloudKind.AKS
 
@@ -68,21 +56,11 @@ def test_kernel_on_aks(gib: int, capacity_kib: int) -> None:
     assert _machine(_AKS, 4, gib).allocatable().memory_mib <= capacity_kib / 1024 - gib * 256 - 100
 
 
-ADDONS: dict[str, tuple[tuple[str, ...], Sequence[Patch]]] = {
-    "pipelines": (
-        (PIPELINES_CLUSTER, PIPELINES),
-        pipelines.patches(Pipelines(), HOME, {}),
-    ),
-    "katib": ((KATIB,), katib.patches(HOME, {})),
-}
-
-
 @pytest.mark.released(PIPELINES_CLUSTER, PIPELINES, KATIB)
-@pytest.mark.parametrize("addon", ADDONS)
+@pytest.mark.parametrize("addon", KUSTOMIZED)
 def test_a_footprint_is_what_the_objects_say(addon: str) -> None:
     """Requests, pods, disks, load balancers and webhooks are those of the rendered kustomization."""
-    files, patches = ADDONS[addon]
-    made = [(key, item) for name in files for key, item in after(upstream(name), patches).items()]
+    made = KUSTOMIZED[addon].objects().items()
     all_requests = [requests(item) for _, item in made]
     entry = footprint(addon)
     assert entry.requests.cpu_m == sum(cpu for cpu, _ in all_requests)

@@ -6,20 +6,14 @@ import re
 import pytest
 import yaml
 
-from components.addons.katib import CONFIG, DATABASE_SECRET, NAMESPACE, patches, trials_policy
-from components.addons.patches import CONTROL_PLANE_PORT, Object, containers, has_pods, pod_spec
-from ebbtide.placement.profile import SAFE_TO_EVICT
-from tests.manifests import HOME, KATIB, after, assert_valid, upstream
-from tests.unit.components.addons.images import floating
+from components.addons.katib import CONFIG, NAMESPACE, trials_policy
+from components.addons.patches import CONTROL_PLANE_PORT, Object, containers
+from tests.manifests import KATIB, after, upstream
+from tests.unit.components.addons.patched import KUSTOMIZED
 
 pytestmark = pytest.mark.usefixtures("minimal_and_released")
 
-CREDENTIALS = {DATABASE_SECRET: {"MYSQL_ROOT_PASSWORD": "b3Vycw=="}}
-
-
-def objects() -> dict[str, Object]:
-    """The patched objects."""
-    return after(upstream(KATIB), patches(HOME, CREDENTIALS))
+objects = KUSTOMIZED["katib"].objects
 
 
 def test_it_stands_in_a_namespace_of_its_own() -> None:
@@ -31,17 +25,6 @@ def test_it_stands_in_a_namespace_of_its_own() -> None:
         if not key.startswith(("CustomResourceDefinition/", "ConfigMap/")):
             left = json.dumps(item).replace("kubeflow.org", "").replace("ghcr.io/kubeflow", "")
             assert "kubeflow" not in left
-
-
-def test_every_pod_is_at_home() -> None:
-    """Each pod is led to the system pool, requests something, and may be moved."""
-    workloads = [item for item in objects().values() if has_pods(item)]
-    assert len(workloads) == 4
-    for item in workloads:
-        assert pod_spec(item)["nodeSelector"]["ebbtide.dev/pool"] == "system"
-        assert item["spec"]["template"]["metadata"]["annotations"][SAFE_TO_EVICT] == "true"
-        for container in containers(item):
-            assert set(container["resources"]["requests"]) == {"cpu", "memory"}
 
 
 def test_its_webhooks_are_reached() -> None:
@@ -111,27 +94,6 @@ def test_its_roles_create_trials_and_no_volumes() -> None:
     assert _verbs(role, "cronjobs") == {}
     for kind in ("jobs", "jobsets", "trainjobs"):
         assert _verbs(role, kind) == {"": ["create", "delete", *read]}
-
-
-def test_no_published_credential_is_left() -> None:
-    """The password that everybody knows stands nowhere, and none is no longer let in."""
-    manifests = objects()
-    assert manifests[f"Secret/{DATABASE_SECRET}"]["data"] == CREDENTIALS[DATABASE_SECRET]
-    assert "dGVzdA==" not in repr(manifests)
-    assert "MYSQL_ALLOW_EMPTY_PASSWORD" not in repr(manifests)
-
-
-def test_every_image_has_a_version() -> None:
-    """No image is a branch's or the latest, those that suggest the next trial among them."""
-    assert {key: images for key, item in objects().items() if (images := floating(item))} == {}
-
-
-@pytest.mark.parametrize("version", ["1.31", "1.34"])
-def test_what_is_patched_is_valid(version: str) -> None:
-    """Every object of a kind that Kubernetes has is one that it takes."""
-    for key, item in objects().items():
-        if not key.startswith("CustomResourceDefinition/"):
-            assert_valid(item, version)
 
 
 def test_the_certificate_is_its_controllers() -> None:

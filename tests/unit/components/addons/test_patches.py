@@ -6,13 +6,9 @@ from typing import Any
 import pytest
 
 from components.addons import patches
-from components.addons.add_on import SystemPlacement
 from components.addons.katib import with_namespace
 from components.addons.patches import Object, Patch, pod_spec
-
-HOME = SystemPlacement(
-    {"ebbtide.dev/pool": "system"}, [{"key": "CriticalAddonsOnly", "operator": "Equal"}], "controllers"
-)
+from tests.manifests import HOME
 
 
 def deployment(name: str = "controller", **container: Any) -> Object:
