@@ -82,9 +82,19 @@ def operator(recording: Recording) -> dict[str, Any] | None:
     return manifest(charts[0])["values"] if charts else None
 
 
+_STEADY = pool(GKE, "t4") | {"name": "steady", "capacity": "on-demand"}
+FALLING_BACK = changed(
+    GKE,
+    pools=[*GKE["pools"], _STEADY],
+    queues=[{"name": "gpus", "pools": ["t4", "steady"], "fallback": True}],
+)
+"""Pools of GPUs in a ComputeClass."""
+
+
 MODES: list[tuple[Declaration, dict[str, Any]]] = [
     (GKE, {}),
     (GKE, {"drivers": "daemonset"}),
+    (FALLING_BACK, {"drivers": "daemonset"}),
     (GKE, {"drivers": "gpu-operator"}),
     (AKS, {}),
     (AKS, {"drivers": "gpu-operator"}),

@@ -12,10 +12,10 @@ from hypothesis import example, given, settings
 from ebbtide.analysis.reading.pools import read_pools
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import Secret
+from ebbtide.analysis.review.difference import compare
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
 from tests.declarations import BASES, Declaration, changed, declarations
-from tests.pools import pools_made
 from tests.synth import synth
 
 _LABELS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, str]]] = {
@@ -72,25 +72,27 @@ def _check_shape(recording: Recording) -> None:
 def _check_work_pools(declaration: Declaration, recording: Recording) -> None:
     """A work pool costs nothing until something runs on it, and nothing lands on it by accident."""
     marked = {pool.name: pool for pool in profile(declare(declaration)).pools}
-    for made in pools_made(recording):
-        if made.role == "work":
-            assert made.minimum == 0
-            assert made.initial in (0, None)
+    for made in read_pools(recording):
+        if not made.is_system:
+            assert made.nodes.min == 0
+            assert made.initial_nodes in (0, None)
             assert marked[made.name].taints
-            assert {str(taint) for taint in made.taints} <= {
-                f"{taint.key}={taint.value}:{taint.effect}" for taint in marked[made.name].taints
-            }
+            assert _identities(made.taints) <= _identities(marked[made.name].taints)
+
+
+def _identities(taints: Any) -> set[tuple[str, str, str]]:
+    """Return key, value and effect of taints, or of tolerations."""
+    return {(item.key, item.value, item.effect) for item in taints or ()}
 
 
 def _check_placement(declaration: Declaration, recording: Recording) -> None:
     """The profile tolerates each taint that is set, and asks only for labels that nodes carry."""
     marked = {pool.name: pool for pool in profile(declare(declaration)).pools}
-    pools = pools_made(recording)
+    pools = read_pools(recording)
     assert {made.name for made in pools} == marked.keys()
     for made in pools:
         placed = marked[made.name]
-        tolerated = {(item.key, item.value, item.effect) for item in placed.tolerations}
-        assert {(taint.key, taint.value, taint.effect) for taint in made.taints} <= tolerated
+        assert _identities(made.taints) <= _identities(placed.tolerations)
         assert all(placed.labels[item.key] in item.values for item in placed.affinity)
         assert made.labels.items() <= placed.labels.items()
 
@@ -125,7 +127,7 @@ def _check_labels(declaration: Declaration, recording: Recording) -> None:
     expected = {"ebbtide-cluster": "train", "ebbtide-owner": "vision-team"}
     if "lifetime" in declaration:
         expected["ebbtide-expires"] = f"{declaration['lifetime']['hours']}h-after-the-first-up"
-    pools = {pool.urn: {"ebbtide-pool": pool.name} for pool in pools_made(recording) if not pool.inline}
+    pools = {pool.urn: {"ebbtide-pool": pool.name} for pool in read_pools(recording) if not pool.inline}
     for resource in recording:
         if resource.type in _LABELS:
             part = pools.get(resource.urn) or _team(recording, resource)
@@ -151,7 +153,7 @@ def test_an_inline_pool_has_its_label(cloud: str) -> None:
 
 def _check_deletion(recording: Recording) -> None:
     """`deleted_with` stands on every pool that is not part of the cluster itself."""
-    for made in pools_made(recording):
+    for made in read_pools(recording):
         if not made.inline:
             deleted_with = recording[made.urn].deleted_with
             assert deleted_with is not None
@@ -195,7 +197,7 @@ def test_the_kubernetes_provider_waits_for_the_system_pool(cloud: str) -> None:
     """Nothing is installed on the cluster before it has a node."""
     recording = synth(BASES[cloud])
     (provider,) = recording.of_type("pulumi:providers:kubernetes")
-    (system,) = [made for made in pools_made(recording) if made.role == "system"]
+    (system,) = [made for made in read_pools(recording) if made.is_system]
     assert system.urn in provider.dependencies
 
 
@@ -206,6 +208,13 @@ def test_only_the_declared_account_is_used(cloud: str) -> None:
     of_cloud = [item for item in recording if item.custom and item.type.startswith(("gcp:", "azure-native:"))]
     assert of_cloud
     assert [item.urn for item in of_cloud if item.provider is None] == []
+
+
+@pytest.mark.parametrize("cloud", BASES)
+def test_another_owner_replaces_nothing(cloud: str) -> None:
+    """A new owner does not replace the GKE cluster, whose description used to contain it."""
+    changes = compare(*(synth(changed(BASES[cloud], owner=owner)) for owner in ("vision", "speech")))
+    assert {change.action for change in changes} == {"update"}
 
 
 _OF_A_CLUSTER = ("gcp:container/cluster:", "gcp:compute/", "azure-native:network:", "azure-native:resources:")
@@ -220,6 +229,6 @@ def test_an_existing_cluster_is_only_added_to(cloud: str) -> None:
     recording = synth(declaration)
     made = {resource.type for resource in recording if resource.custom and not resource.read}
     assert not [kind for kind in made if kind.startswith(_OF_A_CLUSTER) or kind.endswith(":ManagedCluster")]
-    assert {pool.name for pool in pools_made(recording)} == {pool["name"] for pool in declaration["pools"]}
+    assert {pool.name for pool in read_pools(recording)} == {pool["name"] for pool in declaration["pools"]}
     assert all(resource.deleted_with is None for resource in recording)
     assert recording.outputs["clusterName"] == "their-cluster"

@@ -2,16 +2,18 @@
 
 import re
 
+import pytest
 from hypothesis import given, settings
 
+from ebbtide.analysis.preview.build_preview import preview_of
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.difference import compare
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import PoolProfile, Profile
 from ebbtide.placement.profile_sources import CONFIG_MAP
-from tests.declarations import GKE, Declaration, changed
-from tests.running import after, in_cluster, manifest
+from tests.declarations import AKS, GKE, Declaration, changed
+from tests.running import FALLING_BACK, after, in_cluster, manifest
 from tests.synth import synth
 from tests.unit.placement.test_queueing import queued
 
@@ -163,3 +165,18 @@ def test_a_teams_profile_has_its_own_queues() -> None:
         assert [team.name for team in own.teams] == [name]
         assert {local.team for queue in own.queues for local in queue.local_queues} == {name}
         assert [queue.name for queue in own.queues] == [queue.name for queue in whole.queues]
+
+
+@pytest.mark.parametrize(
+    ("declaration", "falling"),
+    [
+        (FALLING_BACK, "t4"),
+        (changed(AKS, queues=[{"name": "cpus", "pools": ["cpu", "steady"], "fallback": True}]), "cpu"),
+    ],
+    ids=["gke", "aks"],
+)
+def test_a_preview_lists_fallback_pools(declaration: Declaration, falling: str) -> None:
+    """The preview lists only the declared fallback pools."""
+    fallbacks = {pool.name: pool.falls_back_to for pool in preview_of(synth(declaration)).pools}
+    assert fallbacks.pop(falling) == ("steady",)
+    assert set(fallbacks.values()) == {()}

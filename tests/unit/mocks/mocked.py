@@ -1,4 +1,4 @@
-"""Plain Pulumi mocks, and the declarations that components are made from under them."""
+"""Plain Pulumi mocks."""
 # pyright: reportUntypedFunctionDecorator=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 
@@ -10,10 +10,6 @@ from pulumi.runtime.mocks import MockCallArgs, MockMonitor, MockResourceArgs
 
 from ebbtide.analysis.recording.assumption_tables import Question
 from ebbtide.analysis.recording.record import ASSUMPTIONS
-from ebbtide.declaration.model.declare import declare
-from tests.running import full
-
-GKE = declare(full("gke", pipelines={"artifacts": "bucket"}))
 
 
 class Mocks(pulumi.runtime.Mocks):
@@ -22,7 +18,7 @@ class Mocks(pulumi.runtime.Mocks):
     Attributes:
         resources: every resource that the program has made.
         read: ids of the resources that the program has read.
-        existing: by type, the state of a resource that the program reads, or that an earlier update stored.
+        existing: by type, the state of a resource that the program reads.
         protected: names of the resources that the engine refuses to delete.
         retained: names of the resources that remain in the cloud when the engine deletes them.
         hooks: names of the hooks before an update, by name of the resource.
@@ -43,7 +39,7 @@ class Mocks(pulumi.runtime.Mocks):
             return args.resource_id, self.existing[args.typ]
         self.resources.append(args)
         if args.typ == "pulumi:index:Stash":
-            return f"{args.name}-id", {"output": args.inputs["input"], **self.existing.get(args.typ, {})}
+            return f"{args.name}-id", {"output": args.inputs["input"]}
         return f"{args.name}-id", args.inputs
 
     def call(self, args: MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:

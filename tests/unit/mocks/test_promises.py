@@ -3,6 +3,7 @@
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +16,9 @@ from components.aks.monitoring import MetricStore, MetricStoreArgs
 from components.aks.node_pool import POOLS as AKS_POOLS
 from components.gke.node_pool import POOLS as GKE_POOLS
 from components.replacement import ImmutableInputError, ImmutableInputs
+from components.topology import Lifetime
 from ebbtide.declaration.model.declare import declare
+from ebbtide.values import clock
 from ebbtide.values.paths import value_at
 from tests.running import full
 from tests.unit.mocks.mocked import Mocks
@@ -108,6 +111,14 @@ def test_every_component_is_made_on_mocks(mocks: Mocks, cloud: str) -> None:
         "InCluster",
         *(["MetricStore", "VaultKey"] if cloud == "aks" else []),
     }
+
+
+def test_the_first_up_is_stored(mocks: Mocks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lifetime begins with the first update, whose time the stack's state keeps."""
+    monkeypatch.setattr(clock, "now", lambda: datetime(2026, 11, 22, 12, tzinfo=UTC))
+    mocks.run(lambda: Lifetime("train-lifetime", 8))
+    (stash,) = mocks.of_type("pulumi:index:Stash")
+    assert stash["input"] == "2026-11-22T12:00Z"
 
 
 def _inputs(mocks: Mocks, resource: str) -> dict[str, Any]:

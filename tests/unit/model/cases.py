@@ -105,42 +105,10 @@ def aks_pools(number: int) -> Any:
     return {**aks, "pools": [*aks["pools"], *spare]}
 
 
-def too_many_pools_in_a_cluster() -> Case:
-    """A cluster of 101 pools, which would be long to read as data."""
-    return Case(
-        name="aks_pools: too many pools",
-        written=aks_pools(101),
-        faults=(
-            Fault(
-                path="pools",
-                problem="A cluster on AKS has at most 100 node pools, and 101 are declared.",
-                consequence="The last ones could not be created.",
-                fix="Declare fewer pools, or a second cluster.",
-            ),
-        ),
-    )
-
-
 def many_tags(count: int) -> Any:
     """A declaration whose work pool has a number of network tags, one of them of the cluster."""
     tags = [f"tag-{number}" for number in range(count)]
     return edited(base("gke"), {"cloud.networkTags": tags[:1], "pools[1].networkTags": tags}, [])
-
-
-def too_many_tags() -> Case:
-    """A node with 65 network tags."""
-    return Case(
-        name="nodes: too many network tags",
-        written=many_tags(65),
-        faults=(
-            Fault(
-                path="pools[1].networkTags",
-                problem="A node of cpu-spot has 65 network tags, and Compute Engine supports at most 64.",
-                consequence="The node pool could not be created.",
-                fix="Remove some of them.",
-            ),
-        ),
-    )
 
 
 def many_ranges(count: int) -> Any:
@@ -160,48 +128,63 @@ def many_pools(count: int) -> Any:
     return {**gke, "pools": [gke["pools"][0], *pools], "queues": [], "teams": [], "addons": {"kueue": {}}}
 
 
-def too_many_pools(*, declared: bool) -> Case:
-    """A queue over 65 pools, or as many pools without a declared queue."""
-    written = many_pools(65)
-    names = [pool["name"] for pool in written["pools"][1:]]
-    return Case(
-        name=f"queues: too many pools{'' if declared else ' in the default queue'}",
-        written={**written, "queues": [{"name": "cpu", "pools": names}] if declared else []},
-        faults=(
-            Fault(
-                path="queues[0].pools" if declared else "pools",
-                problem="The queue cpu has 65 pools.",
-                consequence="Kueue supports at most 64 flavors in a queue.",
-                fix="Split the queue into several." if declared else "Write queues, each with fewer pools.",
-            ),
-        ),
-    )
-
-
-def too_many_disks() -> Case:
-    """A pool with 128 secondary boot disks, which would be long to read as data."""
-    gke = base("gke")
-    gke["pools"][1]["secondaryBootDisks"] = [
+def _large_cases() -> list[Case]:
+    """Declarations with one item too many, which would be long to read as data."""
+    pools, disks = many_pools(65), base("gke")
+    names = [pool["name"] for pool in pools["pools"][1:]]
+    disks["pools"][1]["secondaryBootDisks"] = [
         {"diskImage": f"global/images/data-{number}"} for number in range(128)
     ]
-    return Case(
-        name="preloading: too many disks",
-        written=gke,
-        faults=(
-            Fault(
-                path="pools[1].secondaryBootDisks",
-                problem="The pool has 128 secondary boot disks.",
-                consequence="GKE refuses to create the node pool.",
-                fix="Write at most 127.",
-            ),
+    of_queue = ("The queue cpu has 65 pools.", "Kueue supports at most 64 flavors in a queue.")
+    rows: list[tuple[str, Any, str, tuple[str, str], str]] = [
+        (
+            "queues: too many pools",
+            {**pools, "queues": [{"name": "cpu", "pools": names}]},
+            "queues[0].pools",
+            of_queue,
+            "Split the queue into several.",
         ),
-    )
+        (
+            "queues: too many pools in the default queue",
+            pools,
+            "pools",
+            of_queue,
+            "Write queues, each with fewer pools.",
+        ),
+        (
+            "aks_pools: too many pools",
+            aks_pools(101),
+            "pools",
+            (
+                "A cluster on AKS has at most 100 node pools, and 101 are declared.",
+                "The last ones could not be created.",
+            ),
+            "Declare fewer pools, or a second cluster.",
+        ),
+        (
+            "nodes: too many network tags",
+            many_tags(65),
+            "pools[1].networkTags",
+            (
+                "A node of cpu-spot has 65 network tags, and Compute Engine supports at most 64.",
+                "The node pool could not be created.",
+            ),
+            "Remove some of them.",
+        ),
+        (
+            "preloading: too many disks",
+            disks,
+            "pools[1].secondaryBootDisks",
+            ("The pool has 128 secondary boot disks.", "GKE refuses to create the node pool."),
+            "Write at most 127.",
+        ),
+    ]
+    return [Case(name, written, (Fault(path, *texts, fix),)) for name, written, path, texts, fix in rows]
 
 
 def bad_cases() -> list[Case]:
     """Declarations that are refused."""
-    pools = [too_many_pools(declared=declared) for declared in (True, False)]
-    return [*cases("bad"), *pools, too_many_pools_in_a_cluster(), too_many_tags(), too_many_disks()]
+    return [*cases("bad"), *_large_cases()]
 
 
 def cases(directory: str) -> list[Case]:
