@@ -6,7 +6,7 @@ the properties that are in another place; all others have the same name.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
@@ -14,6 +14,7 @@ from ebbtide.analysis.changes.property_path import replaced
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.reading.gke import CLUSTER, NODE_POOL
 from ebbtide.analysis.recording.values import Plain
+from ebbtide.clients.kubernetes.objects import part
 from ebbtide.declaration.catalog.clouds import is_gke_zone
 from ebbtide.declaration.model.cloud import DAYS
 from ebbtide.operations.adopting.found import AdoptionError, Found, FoundResource, LeftOut
@@ -31,6 +32,7 @@ _OF_CLUSTER: Final = {
     "locations": "nodeLocations",
     "networkConfig.network": "network",
     "networkConfig.subnetwork": "subnetwork",
+    "networkConfig.enableL4ilbSubsetting": "networkConfig.enableL4IlbSubsetting",
     "networkConfig": "",
     "legacyAbac.enabled": "enableLegacyAbac",
     "shieldedNodes.enabled": "enableShieldedNodes",
@@ -104,7 +106,6 @@ def read(document: object, file: str) -> Found | None:
         return None
     resources: list[FoundResource] = []
     left_out: list[LeftOut] = []
-    projects: dict[str, None] = {}
     for item in known:
         link = _LINK.fullmatch(str(item.get("selfLink")))
         if link is None:
@@ -112,21 +113,26 @@ def read(document: object, file: str) -> Found | None:
                 f"{file} is not a whole description of a GKE cluster: it has no `selfLink`. Write it again "
                 f"with `{_DESCRIBE}`."
             )
-        projects[link["project"]] = None
         if link["pool"]:
             _add_pool(item, link, resources, left_out)
         else:
             resources.append(_cluster(item, link))
             for pool in item.get("nodePools") or ():
                 _add_pool(pool, link, resources, left_out)
+    return found_of(resources, left_out, file)
+
+
+def found_of(resources: Iterable[FoundResource], left_out: Iterable[LeftOut], file: str) -> Found:
+    """Return the clusters and pools of a project.
+
+    Raises:
+        AdoptionError: they are of several projects.
+    """
+    resources, left_out = tuple(resources), tuple(left_out)
+    projects = sorted({item.id.split("/")[1] for item in resources})
     if len(projects) > 1:
         raise AdoptionError(f"{file} has clusters of several projects: {', '.join(projects)}.")
-    return Found(
-        cloud=CloudKind.GKE,
-        account=next(iter(projects)),
-        resources=tuple(resources),
-        left_out=tuple(left_out),
-    )
+    return Found(cloud=CloudKind.GKE, account="".join(projects), resources=resources, left_out=left_out)
 
 
 def _is_ours(item: Mapping[str, Any]) -> bool:
@@ -137,9 +143,8 @@ def _is_ours(item: Mapping[str, Any]) -> bool:
 
 def _cluster(item: Mapping[str, Any], link: re.Match[str]) -> FoundResource:
     facts, document = Inputs(item), moved(item, _OF_CLUSTER)
-    document |= _flat(document.pop("", {}))
-    aliases = _object(item, "ipAllocationPolicy").get("useIpAliases")
-    document["networkingMode"] = "VPC_NATIVE" if aliases else "ROUTES"
+    document |= document.pop("", {})
+    document["networkingMode"] = "VPC_NATIVE" if facts.flag("ipAllocationPolicy.useIpAliases") else "ROUTES"
     document["maintenancePolicy"] = _maintenance(item)
     document["enableAutopilot"] = facts.flag("autopilot.enabled") or None
     private = document.setdefault("privateClusterConfig", {})
@@ -173,8 +178,12 @@ def _add_pool(
     # Absent booleans are false.
     repaired, upgraded = (facts.flag(f"management.auto{name}") for name in ("Repair", "Upgrade"))
     document["management"] = {"autoRepair": repaired, "autoUpgrade": upgraded}
-    document["nodeConfig"] = _object(document, "nodeConfig")
-    document["nodeConfig"]["guestAccelerators"] = list(_accelerators(facts)) or None
+    document["nodeConfig"] = dict(document.get("nodeConfig") or {})
+    names = {"acceleratorType": "type", "acceleratorCount": "count"}
+    document["nodeConfig"]["guestAccelerators"] = [
+        {names.get(key, key): value for key, value in accelerator.items()}
+        for accelerator in facts.objects("config.accelerators")
+    ] or None
     resource = found_resource(NODE_POOL, document, f"{_id(link)}/nodePools/{name}")
     if reason := unsupported(resource):
         left_out.append(LeftOut(name=f"pool {name}", reason=reason))
@@ -212,7 +221,8 @@ def found_resource(token: str, attributes: Mapping[str, Any], id_: str) -> Found
         if Inputs(inputs).text("databaseEncryption.state") == "DECRYPTED":
             del inputs["databaseEncryption"]
         inputs = replaced(inputs, "resourceLabels", _users)
-        inputs = replaced(inputs, "clusterAutoscaling", _without_provisioning)
+        for name in _PROVISIONING:  # the pools that GKE would create by itself
+            inputs = replaced(inputs, f"clusterAutoscaling.{name}", removed)
     inputs, withheld = without_secrets(inputs)
     return FoundResource(
         type=token,
@@ -230,31 +240,11 @@ def unsupported(pool: FoundResource) -> str:
     return "Its nodes run Windows, which Ebbtide does not support." if image.startswith("WINDOWS") else ""
 
 
-def _without_provisioning(autoscaling: Any) -> dict[str, Any]:
-    """Return the autoscaling of a cluster without the pools that GKE would create by itself."""
-    items = cast("dict[str, Any]", autoscaling).items()
-    return {key: value for key, value in items if key not in _PROVISIONING}
-
-
 def _users(labels: Any) -> dict[str, Any] | None:
     """Return labels without Google's own, whose prefixes are reserved: the provider keeps those of nodes
     (hashicorp/terraform-provider-google#7928)."""
     items = cast("dict[str, Any]", labels).items()
     return {key: value for key, value in items if not key.startswith(("goog-", "cloud.google.com/"))} or None
-
-
-def _accelerators(facts: Inputs) -> Iterator[dict[str, Any]]:
-    for item in facts.objects("config.accelerators"):
-        names = {"acceleratorType": "type", "acceleratorCount": "count"}
-        yield {names.get(key, key): value for key, value in item.items()}
-
-
-def _object(document: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """Return the object at a path; empty if there is none."""
-    for key in keys:
-        value = document.get(key)
-        document = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-    return dict(document)
 
 
 def _maintenance(item: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -275,7 +265,7 @@ def _maintenance(item: Mapping[str, Any]) -> dict[str, Any] | None:
             "endTime": None if "endTimeBehavior" in options else exclusion.get("endTime"),
             "exclusionOptions": options,
         }
-        for name, exclusion in _object(item, *window.split("."), "maintenanceExclusions").items()
+        for name, exclusion in part(item, *window.split("."), "maintenanceExclusions").items()
         for options in (exclusion.get("maintenanceExclusionOptions") or {"scope": "NO_UPGRADES"},)
     ]
     return policy if any(policy.values()) else None
@@ -285,6 +275,7 @@ def cloud_fields(found: Found) -> dict[str, Any]:
     """Return the declaration's `cloud` for a whole cluster."""
     (cluster,) = found.clusters
     inputs = Inputs(cluster.inputs)
+    disks = {Inputs(pool.inputs).text("nodeConfig.bootDiskKmsKey") for pool in found.pools}
     fields: dict[str, Any] = {
         "kind": CloudKind.GKE.value,
         "project": found.account,
@@ -300,7 +291,7 @@ def cloud_fields(found: Found) -> dict[str, Any]:
         },
         "keys": {
             "secrets": inputs.text("databaseEncryption.keyName"),
-            "disks": _disk_key(found),
+            "disks": disks.pop() if len(disks) == 1 else "",
             "grant": False,
         },
         "maintenance": _declared_maintenance(inputs),
@@ -326,11 +317,6 @@ def _access(inputs: Inputs) -> dict[str, Any]:
     if inputs.is_false(path):
         return {}
     return {"networks": blocks or ([] if inputs.has(authorized) else [_ANYWHERE])}
-
-
-def _disk_key(found: Found) -> str:
-    keys = {Inputs(pool.inputs).text("nodeConfig.bootDiskKmsKey") for pool in found.pools}
-    return keys.pop() if len(keys) == 1 else ""
 
 
 def _declared_maintenance(inputs: Inputs) -> dict[str, Any] | None:
@@ -374,14 +360,6 @@ def _moment(text: str) -> datetime | None:
         return datetime.fromisoformat(text)
     except ValueError:
         return None
-
-
-def _flat(network: dict[str, Any]) -> dict[str, Any]:
-    """Return the properties of the API's network configuration, which are the resource's own."""
-    return {
-        ("enableL4IlbSubsetting" if key == "enableL4ilbSubsetting" else key): value
-        for key, value in network.items()
-    }
 
 
 def _without_unspecified(value: Any) -> Any:

@@ -16,7 +16,6 @@ from ebbtide.analysis.recording.recording import stack_and_project
 from ebbtide.operations.adopting import azure, azurerm, google
 from ebbtide.operations.adopting.found import AdoptionError, Found, FoundResource, LeftOut
 from ebbtide.operations.adopting.inputs import merged_deeply, removed, without_secrets
-from ebbtide.values.cloud_kind import CloudKind
 
 _TYPES: Final = {"google_container_cluster": CLUSTER, "google_container_node_pool": NODE_POOL}
 _VERSION: Final = 4
@@ -109,15 +108,7 @@ def _found(pairs: list[tuple[str, Mapping[str, Any]]], file: str) -> Found:
                 resources[id_] = resource
     if not resources:
         raise AdoptionError(f"{file} is a state without a cluster of GKE or AKS, or a node pool of one.")
-    projects = {str(item.inputs.get("project")) for item in resources.values()}
-    if len(projects) > 1:
-        raise AdoptionError(f"{file} has clusters of several projects: {', '.join(sorted(projects))}.")
-    return Found(
-        cloud=CloudKind.GKE,
-        account=projects.pop(),
-        resources=tuple(resources.values()),
-        left_out=tuple(left_out),
-    )
+    return google.found_of(resources.values(), left_out, file)
 
 
 def _with_inline_pools(token: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], str]]:
