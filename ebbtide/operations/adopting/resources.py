@@ -8,11 +8,8 @@ and the cluster alone: an interrupted command continues.
 
 import copy
 import re
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final, cast
 
 from ebbtide.analysis.changes.inputs import recreates_nodes
@@ -39,7 +36,7 @@ from ebbtide.operations.leftovers import stack
 from ebbtide.operations.leftovers.cloud import Others
 from ebbtide.operations.update import pool_replacement
 from ebbtide.operations.update.plan import is_later, listed
-from ebbtide.operations.update.up import Update, with_setting
+from ebbtide.operations.update.up import Update, configured
 from ebbtide.text import several
 from ebbtide.values.given_command import given_command
 from ebbtide.values.kueue_api import object_path
@@ -237,7 +234,7 @@ def _run(
     created: Collection[Resource],
 ) -> bool:
     """Preview the import, ask, and run it."""
-    with _configured(update, f"{NAMESPACE}:{IMPORT_ONLY}", value=True) as file:
+    with configured(update.files.config_file, f"{NAMESPACE}:{IMPORT_ONLY}", value=True) as file:
         urns = [item.urn for item in missing]
         checked = _previewed(
             update,
@@ -284,15 +281,6 @@ def _needed(recording: Recording, urns: Iterable[str]) -> dict[str, Resource]:
     return {item.urn: item for item in recording if item.urn in needed}
 
 
-@contextmanager
-def _configured(update: Update, key: str, value: object) -> Generator[Path]:
-    """Write the stack's file with a setting for one run."""
-    with TemporaryDirectory(prefix="ebbtide-") as directory:
-        file = Path(directory, update.files.config_file.name)
-        file.write_text(with_setting(update.files.config_file, key, value), encoding="utf-8")
-        yield file
-
-
 def _forget_undeclared(update: Update, adopted: Mapping[str, Resource], targets: list[str]) -> None:
     """Remove the imported inputs from the state that the program omits and the next update would remove, or
     replace the resource for: the cloud's own values, as of a resource that the stack has created."""
@@ -303,12 +291,11 @@ def _forget_undeclared(update: Update, adopted: Mapping[str, Resource], targets:
         if step.urn in adopted and not step.done:
             removed.setdefault(step.urn, set()).update(step.removed)
 
-    declaration = (
-        {**_own_declaration(update), FIELD: None}
-        if "extends" in _own_declaration(update)
-        else {key: value for key, value in _own_declaration(update).items() if key != FIELD}
-    )
-    with _configured(update, DECLARATION, declaration) as file:
+    declaration = dict(_own_declaration(update))
+    declaration.pop(FIELD, None)
+    if "extends" in declaration:
+        declaration[FIELD] = None
+    with configured(update.files.config_file, DECLARATION, declaration) as file:
         update.stack.preview(watch, file, targets)
     if not any(removed.values()):
         return
@@ -413,7 +400,9 @@ def remove_resources(update: Update, confirmed: Callable[[str], bool]) -> bool:
             restored = list(restorations(api, found.values()))
     if gone or restored:
         update.log(f"Stack {update.stack.name}: {len(gone)} to take out of the state; the cloud keeps them.")
-        for line in _plan(gone, restored):
+        lines = [listed("", sorted(map(urn_name, gone)))] if gone else []
+        lines += [f"restore {item.title} as it was adopted: {_shortened(item.paths)}" for item in restored]
+        for line in lines:
             update.log(f"  {line}")
         if not confirmed(f"Take them out of the state of stack {update.stack.name}?"):
             return False
@@ -437,14 +426,6 @@ def remove_resources(update: Update, confirmed: Callable[[str], bool]) -> bool:
     given_command().finished("what was adopted is out of the state", of=("adopt",))
     update.log(f"The state has no resource of {name}; the cloud keeps them.")
     return True
-
-
-def _plan(gone: Collection[str], restored: Iterable["Restoration"]) -> Iterator[str]:
-    """Yield the lines of an undo."""
-    if gone:
-        yield listed("", sorted(map(urn_name, gone)))
-    for item in restored:
-        yield f"restore {item.title} as it was adopted: {_shortened(item.paths)}"
 
 
 @dataclass(frozen=True, slots=True)

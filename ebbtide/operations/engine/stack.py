@@ -131,17 +131,16 @@ class Stack:
         Raises:
             OperationError: the engine cannot write it.
         """
-        workspace = self._stack.workspace
-        file = ["--config-file", self._config_file] if self._config_file else []
-        command = ["config", "set", "--path", path, "--plaintext", "--stack", self.name, *file]
-        with explained(self.name):
-            workspace.pulumi_command.run([*command, "--", str(value)], workspace.work_dir, workspace.env_vars)
+        self._config("set", path, "--plaintext", "--", str(value))
 
     def remove_setting(self, path: str) -> None:
         """Remove a value from the stack's file, and keep its comments (`pulumi config rm`); path and errors
         as for `configure`."""
+        self._config("rm", path)
+
+    def _config(self, command: str, path: str, *more: str) -> None:
         file = ["--config-file", self._config_file] if self._config_file else []
-        self.run("config", "rm", "--path", path, *file)
+        self.run("config", command, "--path", path, *file, *more)
 
     def refusals(self) -> list[str]:
         """Return the reasons why the engine would reject a destroy; empty if there are none.
@@ -379,5 +378,5 @@ def exported(workspace: automation.Workspace, name: str) -> dict[str, Any]:
 
 def _run(workspace: automation.Workspace, name: str, *command: str) -> str:
     with explained(name):
-        line = [*command, "--stack", name]
+        line = [command[0], "--stack", name, *command[1:]]
         return workspace.pulumi_command.run(line, workspace.work_dir, workspace.env_vars).stdout

@@ -7,8 +7,8 @@ continues.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -371,10 +371,7 @@ class Update:
             + ", ".join(f"{item['name']} for {name}" for name, item in overlay.items())
             + "."
         )
-        with TemporaryDirectory(prefix="ebbtide-") as directory:
-            file = Path(directory, self.files.config_file.name)
-            setting = with_setting(self.files.config_file, f"{NAMESPACE}:{REPLACEMENTS}", overlay)
-            file.write_text(setting, encoding="utf-8")
+        with configured(self.files.config_file, f"{NAMESPACE}:{REPLACEMENTS}", overlay) as file:
             return self.run_engine(lambda watch: self.stack.up(watch, file))
 
     def _drain(
@@ -458,8 +455,12 @@ def _urns(pools: Iterable[StatePool]) -> list[str]:
     return [urn for pool in pools for urn in pool.urns]
 
 
-def with_setting(config_file: Path, key: str, value: object) -> str:
-    """Return the content of a stack's file with a setting of this run, as JSON, which is valid YAML."""
+@contextmanager
+def configured(config_file: Path, key: str, value: object) -> Generator[Path]:
+    """Write a stack's file with a setting of one run, as JSON, which is valid YAML."""
     settings: Any = yaml_file.read(config_file).value or {}
     config: dict[str, Any] = {**(settings.get("config") or {}), key: value}
-    return json.dumps({**settings, "config": config})
+    with TemporaryDirectory(prefix="ebbtide-") as directory:
+        file = Path(directory, config_file.name)
+        file.write_text(json.dumps({**settings, "config": config}), encoding="utf-8")
+        yield file
