@@ -88,7 +88,10 @@ def examine(
     yield from _tools(clouds)
     yield from _passphrase(files)
     if reading:
-        yield from (_readers(account, needs_of(_types(recording, account.cloud))) for account in accounts)
+        for account in accounts:  # of a login that only reads the stack
+            roles = roles_of(needs_of(_types(recording, account.cloud)), reading=True)
+            message = f"A login that only reads needs {and_list(sorted(set(roles.values())))} in {account}."
+            yield Finding("roles", "ok", message)
     if offline:
         for check in ("stack", "cluster", "login", "APIs", "rights", "quotas", "clock"):
             yield Finding(check, "skipped", _OFFLINE)
@@ -235,12 +238,6 @@ def _types(recording: Recording, cloud: CloudKind) -> list[str]:
     return [item.type for item in recording if item.type.startswith(_PREFIXES[cloud]) and not item.read]
 
 
-def _readers(account: Account, needs: Sequence[Need]) -> Finding:
-    """Return the roles of a login that only reads the stack."""
-    roles = sorted(set(roles_of(needs, reading=True).values()))
-    return Finding("roles", "ok", f"A login that only reads needs {and_list(roles)} in {account}.")
-
-
 def _account(account: Account, needs: Sequence[Need], *, reading: bool) -> Iterator[Finding]:
     """Check the APIs and the rights that the stack needs in a project or subscription."""
     apis = {need.api for need in needs if need.api}
@@ -252,7 +249,8 @@ def _account(account: Account, needs: Sequence[Need], *, reading: bool) -> Itera
         yield Finding("APIs", "skipped", str(error))
     else:
         if disabled:
-            message = f"{and_list(disabled)} {_are(disabled)} not enabled in {account}."
+            are = "is" if len(disabled) == 1 else "are"
+            message = f"{and_list(disabled)} {are} not enabled in {account}."
             yield Finding("APIs", "problem", message, _enable(account, disabled))
         else:
             enabled = f"All {len(apis)} are enabled in {account}." if apis else f"None needed in {account}."
@@ -270,10 +268,6 @@ def _account(account: Account, needs: Sequence[Need], *, reading: bool) -> Itera
             f"You have all {len(roles)} permissions in {account}." if roles else f"None needed in {account}."
         )
         yield Finding("rights", "ok", held)
-
-
-def _are(items: Sequence[str]) -> str:
-    return "is" if len(items) == 1 else "are"
 
 
 def _enable(account: Account, apis: Sequence[str]) -> str:

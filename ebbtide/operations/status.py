@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from enum import Enum, auto
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from ebbtide.analysis.charges import Rates, deployed, rates_of
 from ebbtide.analysis.metrics import MetricSources, Series, metric_sources
@@ -14,7 +13,6 @@ from ebbtide.clients.clouds.connect import metric_source
 from ebbtide.clients.clouds.interfaces import CloudApiError
 from ebbtide.clients.kubernetes import Api, ApiError, Object
 from ebbtide.clients.kubernetes.objects import condition, items_of, part, parts, text
-from ebbtide.declaration.model.addons import Kueue
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.labels_and_taints import AGENT_POOL, NODE_POOL
 from ebbtide.operations import access
@@ -260,13 +258,6 @@ def gpu_status(sources: MetricSources | None) -> GpuStatus:
     )
 
 
-class _NodeState(Enum):
-    READY = auto()
-    COMING = auto()
-    CORDONED = auto()
-    NOT_READY = auto()
-
-
 @dataclass(frozen=True, slots=True)
 class StatusSource:
     """A stack whose status is read repeatedly; its state is read once.
@@ -299,7 +290,7 @@ def source(
         OperationError: an output is missing or unusable.
     """
     api, profile = access.connected(outputs, UNKNOWN)
-    recording = deployed(exported)
+    recording, kueue = deployed(exported), declaration.addons.kueue if declaration else None
     return StatusSource(
         name=name,
         state=state.read(exported["deployment"]),
@@ -308,12 +299,8 @@ def source(
         api=api,
         metrics=metric_sources(recording),
         cluster=_own_cluster(name, exported["deployment"]),
-        existing_kueue=declaration if declaration and _is_existing(declaration.addons.kueue) else None,
+        existing_kueue=declaration if kueue is not None and not kueue.is_installed else None,
     )
-
-
-def _is_existing(kueue: Kueue | None) -> bool:
-    return kueue is not None and not kueue.is_installed
 
 
 def _own_cluster(name: str, deployment: Mapping[str, Any]) -> OwnCluster | None:
@@ -407,14 +394,7 @@ def status(
             for pool in profile.pools
         ),
         work=tuple(
-            WorkStatus(
-                kind=item.kind,
-                namespace=item.namespace,
-                name=item.name,
-                since=item.since,
-                pods=item.pods,
-                pools=item.pools,
-            )
+            WorkStatus.model_validate(item, from_attributes=True)
             for item in running
             if (item.kind, item.namespace, item.name) not in waiting
         ),
@@ -470,10 +450,10 @@ def _pool(pool: PoolProfile, nodes: list[Object], prices: Rates, now: datetime) 
         name=pool.name,
         capacity=pool.capacity,
         machine=pool.machine,
-        ready=states[_NodeState.READY],
-        coming=states[_NodeState.COMING],
-        cordoned=states[_NodeState.CORDONED],
-        not_ready=states[_NodeState.NOT_READY],
+        ready=states["ready"],
+        coming=states["coming"],
+        cordoned=states["cordoned"],
+        not_ready=states["not ready"],
         maximum=pool.max_nodes,
         oldest=min(map(_created, nodes), default=None),
         usd_per_hour=None if cost.is_unknown else round(cost.known, 4),
@@ -481,12 +461,12 @@ def _pool(pool: PoolProfile, nodes: list[Object], prices: Rates, now: datetime) 
     )
 
 
-def _state(node: Object, now: datetime) -> _NodeState:
+def _state(node: Object, now: datetime) -> Literal["ready", "coming", "cordoned", "not ready"]:
     if part(node, "spec").get("unschedulable"):
-        return _NodeState.CORDONED
+        return "cordoned"
     if condition(node, "Ready"):
-        return _NodeState.READY
-    return _NodeState.COMING if now - _created(node) < _START else _NodeState.NOT_READY
+        return "ready"
+    return "coming" if now - _created(node) < _START else "not ready"
 
 
 def _created(item: Object) -> datetime:

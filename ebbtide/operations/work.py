@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from ebbtide.clients.kubernetes import Api, ApiError, Object
 from ebbtide.clients.kubernetes.objects import condition, items_of, part, parts, text
@@ -119,7 +119,7 @@ def work(snapshot: Snapshot, profile: Profile, state: State) -> list[Work]:
         return not is_ours and reserved_owner(item.namespace) is None
 
     for pod in snapshot.pods:
-        pool = pool_of.get(text(pod, "spec", "nodeName"))
+        pool = pool_of.get(_node(pod))
         if not _runs(pod) or not (pool or is_deleted(_namespace(pod))):
             continue
         item, root = _root("Pod", pod, owners)
@@ -140,7 +140,7 @@ def work(snapshot: Snapshot, profile: Profile, state: State) -> list[Work]:
             name=item.name,
             since=datetime.fromisoformat(root["metadata"]["creationTimestamp"]),
             pods=len(pods.get(item, ())),
-            pools=tuple(sorted({name for pod in pods.get(item, ()) if (name := _on(pod, pool_of))})),
+            pools=tuple(sorted({name for pod in pods.get(item, ()) if (name := pool_of.get(_node(pod)))})),
             queue="" if pods.get(item) else waiting.get(item, ""),
         )
         for item, root in top.items()
@@ -177,8 +177,8 @@ def pools_of_nodes(nodes: Iterable[Object], profile: Profile) -> dict[str, str]:
     return pools
 
 
-def _on(pod: Object, pool_of: Mapping[str, str]) -> str:
-    return pool_of.get(text(pod, "spec", "nodeName"), "")
+def _node(pod: Object) -> str:
+    return text(pod, "spec", "nodeName")
 
 
 def _runs(pod: Object) -> bool:
@@ -192,7 +192,8 @@ def _runs(pod: Object) -> bool:
 def _root(kind: str, obj: Object, owners: Mapping[str, tuple[str, Object]]) -> tuple[ObjectReference, Object]:
     """Return the top owner of an object, and the object that determines its age."""
     while True:
-        owner = _controller(obj)
+        owners_ = parts(obj, "metadata", "ownerReferences")
+        owner = next((owner for owner in owners_ if owner.get("controller")), None)
         if owner is None:
             return ObjectReference(kind, _namespace(obj), obj["metadata"]["name"]), obj
         if owner["uid"] not in owners:
@@ -200,28 +201,18 @@ def _root(kind: str, obj: Object, owners: Mapping[str, tuple[str, Object]]) -> t
         kind, obj = owners[owner["uid"]]
 
 
-def _controller(obj: Object) -> Mapping[str, Any] | None:
-    owners = parts(obj, "metadata", "ownerReferences")
-    return next((owner for owner in owners if owner.get("controller")), None)
-
-
 def _pending(
     workloads: Iterable[Object], owners: Mapping[str, tuple[str, Object]]
 ) -> Iterator[tuple[ObjectReference, str]]:
     """Map each workload that Kueue has not admitted to its queue."""
     for workload in workloads:
-        if not _is(workload, "Admitted") and not _ended(workload):
+        if not condition(workload, "Admitted") and not _ended(workload):
             item, _ = _root("Workload", workload, owners)
             yield item, text(workload, "spec", "queueName")
 
 
 def _ended(obj: Object) -> bool:
-    return any(_is(obj, kind) for kind in _ENDED)
-
-
-def _is(obj: Object, kind: str) -> bool:
-    conditions = parts(obj, "status", "conditions")
-    return any(condition["type"] == kind and condition["status"] == "True" for condition in conditions)
+    return any(condition(obj, kind) for kind in _ENDED)
 
 
 def _namespace(obj: Object) -> str:
