@@ -1,18 +1,25 @@
-"""Differences between a resource in the state and as read from its cloud, and who makes each of them.
+"""Differences between a resource in the state and as read from its cloud, who makes each of them, and how to
+set them back.
 
 The rows of `makers.csv`, the values that a cloud fills in, and the field managers of Kubernetes objects name
 autoscalers, clouds and controllers; every other difference of a property that a program can set is a
 person's.
+
+A property of a Kubernetes object is set back by a command: the declared value conflicts with no field
+manager (Kubernetes docs, server-side apply, conflicts). One of a node pool or a cluster is declared; the
+update after the refresh sets it then. What cannot be declared is set back in the cloud.
 """
 
 import json
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from ebbtide.analysis.changes import azure, google, kubernetes
 from ebbtide.analysis.changes.property_path import differences, merged, plain_path
-from ebbtide.analysis.recording.values import Plain
+from ebbtide.analysis.recording.values import SECRET_TEXT, Plain
+from ebbtide.declaration.model.rules.overridable import CLUSTERS, POOLS
 from ebbtide.declaration.providers import constraints
 from ebbtide.declaration.providers.constraints import (
     ELSEWHERE,
@@ -22,7 +29,7 @@ from ebbtide.declaration.providers.constraints import (
     makers_of,
 )
 from ebbtide.declaration.providers.schema import alternatives, arguments, item_of, properties_of, word
-from ebbtide.values.paths import Key, path_keys, path_text, value_at
+from ebbtide.values.paths import Key, is_within, path_keys, path_text, value_at
 
 Maker: TypeAlias = constraints.Maker | Literal["person"]
 
@@ -39,6 +46,8 @@ _BOOKKEEPING: Final = frozenset(
 _EMPTY: Final[Sequence[Plain]] = (None, [], {})
 _IDENTITIES: Final = ("name", "key", "rangeName", "type")
 """Properties that identify an item of a list, the first that all items have and in which they differ."""
+
+_TOOLS: Final = {"gcp": "`gcloud`", "azure-native": "`az`"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,3 +355,48 @@ def _selects(name: str, item: Any, index: int) -> bool:
             return int(text) == index
         case _:
             return False
+
+
+def undo(type_: str, id_: str, path: str, value: Any) -> str:
+    """Return how to set a property back, as a command or the end of a sentence.
+
+    Args:
+        type_: type token of the resource.
+        id_: its id.
+        path: path of the property.
+        value: its value in the state; None if it was absent there.
+    """
+    keys, old = path_keys(path), json.dumps(value, ensure_ascii=False)
+    back = f"set it back to {old}" if value is not None else "remove it"
+    is_plain = SECRET_TEXT not in old and all(isinstance(key, str) for key in keys)
+    nested = value
+    for key in reversed(keys):
+        nested = {key: nested}
+    document = json.dumps(nested, ensure_ascii=False)
+    package = type_.partition(":")[0]
+    if package == "kubernetes":
+        namespace, _, name = id_.rpartition("/")
+        named = f"{type_.rpartition(':')[2].removesuffix('Patch').lower()} {name}"
+        within = f" --namespace {namespace}" if namespace else ""
+        if not is_plain:
+            return f"{back}, with `kubectl edit {named}{within}`"
+        return f"kubectl patch {named}{within} --type merge --patch {shlex.quote(document)}"
+    if is_plain and value is not None and (place := _place(type_, plain_path(path), document)):
+        return f"declare {place}, and the update after the refresh sets it back to {old}"
+    tools = f", or with {_TOOLS[package]}" if package in _TOOLS else ""
+    return f"lost by a refresh, and nothing declares it: {back} before, in the console of the cloud{tools}"
+
+
+def _place(type_: str, path: str, document: str) -> str:
+    """Return what declares an input of a node pool or a cluster: its field, or else an override; empty for
+    other resources."""
+    for tables, above in ((POOLS, ""), (CLUSTERS, "cloud.")):
+        for known in tables.values():
+            if known.token == type_:
+                fields = (
+                    field
+                    for derived, field in known.derived.items()
+                    if is_within(path, derived) or is_within(derived, path)
+                )
+                return f"`{next(fields, f'{above}overrides: {document}')}`"
+    return ""

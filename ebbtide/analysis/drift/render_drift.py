@@ -7,8 +7,8 @@ from typing import Final
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
+from ebbtide.analysis.drift.differences import undo
 from ebbtide.analysis.drift.drift_document import Action, Drift, FieldDrift, ResourceDrift
-from ebbtide.analysis.drift.undo import undo
 from ebbtide.analysis.markdown import Section, code_span, escaped, rendered, table_row
 from ebbtide.analysis.preview.fitted_table import Indented, print_blocks
 from ebbtide.analysis.preview.words import type_words

@@ -15,8 +15,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from pulumi.automation import errors
 
-from ebbtide.analysis.drift.differences import ReadResource, differences_of
-from ebbtide.analysis.drift.undo import undo
+from ebbtide.analysis.drift.differences import ReadResource, differences_of, undo
 from ebbtide.analysis.recording.recording import urn_name
 from ebbtide.clients.kubernetes.objects import part, parts
 from ebbtide.declaration.model.addons import ADD_ONS

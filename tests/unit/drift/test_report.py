@@ -11,9 +11,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from ebbtide.analysis.drift import render_drift
-from ebbtide.analysis.drift.differences import Maker
+from ebbtide.analysis.drift.differences import Maker, undo
 from ebbtide.analysis.drift.drift_document import Action, Drift, FieldDrift, ResourceDrift, fingerprint
-from ebbtide.analysis.drift.undo import undo
 from ebbtide.cli.entry_point import app
 from ebbtide.operations import drift
 from ebbtide.operations.engine import backend
