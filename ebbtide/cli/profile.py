@@ -144,7 +144,7 @@ _SCHEMAS: Final = {
     SchemaOf.REVIEW: ("ebbtide.analysis.review.review_document", "AnyReview"),
     SchemaOf.STATUS: ("ebbtide.operations.status_report", "Status"),
     SchemaOf.DRIFT: ("ebbtide.analysis.drift.drift_document", "Drift"),
-    SchemaOf.ADOPT: ("ebbtide.operations.adopting.report", "AdoptionReport"),
+    SchemaOf.ADOPT: ("ebbtide.operations.adopting.steps", "AdoptionReport"),
     SchemaOf.REAP: ("ebbtide.operations.ending.expiry", "Reaping"),
     SchemaOf.ERRORS: ("ebbtide.declaration.project.diagnostics", "Report"),
 }

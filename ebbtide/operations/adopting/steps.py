@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 import yaml
 
@@ -15,6 +15,7 @@ from ebbtide.analysis.policy.settings import KEY, Level
 from ebbtide.analysis.preview.stack_files import StackFileError, StackFiles, read_stack, record_stack
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.recording import Recording
+from ebbtide.analysis.recording.values import masked
 from ebbtide.clients.clouds.connect import aks_clusters, aks_schedules, gke_clusters
 from ebbtide.clients.clouds.interfaces import CloudApiError
 from ebbtide.clients.kubernetes import Api, ApiError
@@ -29,15 +30,25 @@ from ebbtide.declaration.project.adopt_file import (
 from ebbtide.declaration.project.configuration import stack_file
 from ebbtide.declaration.project.extends import DECLARATION
 from ebbtide.operations.adopting import azure, google, sources
-from ebbtide.operations.adopting.found import Adoption, AdoptionError, Found, merged
+from ebbtide.operations.adopting.found import (
+    Adoption,
+    AdoptionError,
+    FieldRow,
+    Found,
+    LeftOut,
+    UpdateRow,
+    merged,
+)
 from ebbtide.operations.adopting.kueue import AdoptedQueues, adopt_queues, adopted_objects
-from ebbtide.operations.adopting.kueue_objects import COMMAND, COMPUTE_CLASS_VERSION
+from ebbtide.operations.adopting.kueue_objects import COMMAND, COMPUTE_CLASS_VERSION, ObjectDifference
 from ebbtide.operations.adopting.proof import adopt
-from ebbtide.operations.adopting.report import AdoptionReport, report
 from ebbtide.text import and_list, did_you_mean, or_list
 from ebbtide.values.cloud_kind import by_cloud
+from ebbtide.values.documents import DocumentPart
 from ebbtide.values.kueue_api import API_VERSION, GROUP
 
+VERSION: Final = "ebbtide.dev/adopt/v1"
+"""Version of the document of `ebbtide adopt --format json`."""
 _OWNER: Final = "ebbtide-owner"
 _EXCEPTIONS: Final = "exceptions"
 _WIDTH: Final = 110
@@ -84,6 +95,47 @@ class Request:
         return stack_file(self.root, settings, self.stack)
 
 
+class ResourceName(DocumentPart):
+    """A resource of the stack's program."""
+
+    type: str
+    """Type token."""
+    name: str
+    """Logical name."""
+
+
+class AdoptionReport(DocumentPart):
+    """An adopted cluster: its declaration, and the proof that it is the same cluster."""
+
+    version: Literal["ebbtide.dev/adopt/v1"] = VERSION
+    """Version of the document format."""
+    cluster: str
+    """Name of the cluster."""
+    place: str
+    """Its project or subscription, and its location."""
+    declaration: Mapping[str, Any]
+    """The value of `ebbtide:cluster`."""
+    fields: tuple[FieldRow, ...]
+    """Every field that was read."""
+    updates: tuple[UpdateRow, ...]
+    """Inputs that the first update changes."""
+    created: tuple[ResourceName, ...]
+    """Resources that the first update creates."""
+    left_out: tuple[LeftOut, ...]
+    """Parts of the cluster that are not adopted."""
+    queues: tuple[ObjectDifference, ...]
+    """Differences of Kueue's objects."""
+    drivers: tuple[str, ...]
+    """Drivers and device plugins of GPUs that others install on its nodes, as sentences; empty without a
+    document of its DaemonSets."""
+    exceptions: tuple[Mapping[str, str], ...]
+    """Exceptions of the policy that the stack's file has for the cluster as it is."""
+    output_only: Mapping[str, int]
+    """Numbers of attributes that no program sets, by resource."""
+    written: tuple[str, ...]
+    """Names of the files that were written."""
+
+
 @dataclass(frozen=True, slots=True)
 class Adopted:
     """A proved adoption.
@@ -109,14 +161,22 @@ class Adopted:
 
     def report(self, written: Sequence[Path]) -> AdoptionReport:
         """Return the document of the adoption and of the files that were written."""
-        return report(
-            self.cluster,
-            self.place,
-            self.adoption,
-            self.queues,
+        adoption, queues = self.adoption, self.queues
+        return AdoptionReport(
+            cluster=self.cluster,
+            place=self.place,
             declaration=self.declaration,
+            fields=tuple(replace(row, value=masked(row.value, row.path)) for row in adoption.fields),
+            updates=tuple(
+                replace(row, old=masked(row.old, row.path), new=masked(row.new, row.path))
+                for row in adoption.updates
+            ),
+            created=tuple(ResourceName(type=token, name=name) for token, name in adoption.created),
+            left_out=(*adoption.left_out, *(queues.left if queues else ())),
+            queues=queues.differences if queues else (),
             drivers=tuple(self.drivers),
             exceptions=tuple(self.exceptions),
+            output_only=adoption.output_only,
             written=tuple(path.name for path in written),
         )
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from ebbtide.cli.entry_point import app
 from ebbtide.declaration.project.adopt_file import read_adopt_file
-from ebbtide.operations.adopting.report import AdoptionReport
+from ebbtide.operations.adopting.steps import AdoptionReport
 from ebbtide.values.cloud_kind import CloudKind
 from tests.repository import ROOT
 from tests.unit.adopting import aks_shapes
