@@ -2,7 +2,7 @@
 
 Ids and outputs are the assumed answers of previews (`ebbtide.analysis.recording.assumed_*`), constraints of
 inputs and what is fixed come from `constraints_of`, differences and replacements from `field_changes`, and
-references from `references.py`. What clusters and node pools are beside that is in `hosting.py`.
+references from `ids.py`. What clusters and node pools are beside that is in `hosting.py`.
 """
 
 import secrets
@@ -36,6 +36,11 @@ from ebbtide_rehearsal.cloud.ids import (
     GROUP,
     OBJECT,
     POOLS_OF,
+    TAKEN,
+    Reference,
+    is_of,
+    referred,
+    referring,
 )
 from ebbtide_rehearsal.cloud.node_pools.pod_containers import BUCKETS
 from ebbtide_rehearsal.cloud.node_pools.pod_processes import PROCESSES
@@ -68,7 +73,6 @@ from ebbtide_rehearsal.cloud.provider import (
     RefusedError,
     UnfinishedError,
 )
-from ebbtide_rehearsal.cloud.references import TAKEN, Reference, is_of, referred, referring
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 LOCKS: Final = "Microsoft.Authorization/locks"

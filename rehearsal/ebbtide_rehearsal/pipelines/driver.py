@@ -1,5 +1,6 @@
 """A replacement for KFP's driver: it resolves a task's inputs, evaluates its condition, and writes the patch
-for its pod (driver/driver.go, container.go, dag.go, root_dag.go, resolve.go; 2.17.0).
+for its pod (driver/driver.go, container.go, dag.go, root_dag.go, resolve.go; 2.17.0), field by field
+(initPodSpecPatch; driver/k8s.go, extendPodSpecPatch).
 
 There is no cache: every step runs. Options are those of KFP's driver.
 """
@@ -10,15 +11,17 @@ import json
 import operator
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from ebbtide.clients.kubernetes.objects import part, text
-from ebbtide_rehearsal.pipelines.compiled import UnsupportedPipelineError
+from ebbtide.clients.kubernetes.objects import part, parts, text, words
 from ebbtide_rehearsal.pipelines.launcher import Object, Outputs, Run
-from ebbtide_rehearsal.pipelines.pod_spec import pod_spec_patch
 
+LAUNCHER: Final = "/kfp-launcher/launch"
+Source = Callable[[Object], Any]
+"""Returns the value of an input parameter's specification."""
+_INPUT: Final = re.compile(r"\{\{\$\.inputs\.parameters\['(.+?)'\]\}\}")
 _OPTIONS: Final = (
     "type",
     "run_id",
@@ -53,6 +56,10 @@ _CONVERT: Final[Mapping[str, Callable[[Any], Any]]] = {
     "string": str,
     "bool": bool,
 }
+
+
+class UnsupportedPipelineError(Exception):
+    """A pipeline uses a feature that a rehearsal does not support."""
 
 
 def main(argv: Sequence[str]) -> None:
@@ -91,8 +98,8 @@ def resolve(run: Run, options: argparse.Namespace, component: Object, task: Obje
     artifacts: dict[str, Any] = {}
     for name, source in part(task, "inputs", "artifacts").items():
         if output := part(source, "taskOutputArtifact"):
-            artifacts[name] = run.artifact(
-                options.dag_execution_id, output["producerTask"], output["outputArtifactKey"]
+            artifacts[name] = run.output(
+                "artifacts", options.dag_execution_id, output["producerTask"], output["outputArtifactKey"]
             )
         else:
             artifacts[name] = parent.artifacts[source["componentInputArtifact"]]
@@ -107,7 +114,7 @@ def value_of(run: Run, options: argparse.Namespace, source: Object) -> Any:
     """
     graph = options.dag_execution_id
     if output := part(source, "taskOutputParameter"):
-        return run.parameter(graph, output["producerTask"], output["outputParameterKey"])
+        return run.output("parameters", graph, output["producerTask"], output["outputParameterKey"])
     if "componentInputParameter" in source:
         return run.graph(graph).parameters[source["componentInputParameter"]]
     value = source["runtimeValue"]["constant"]
@@ -232,6 +239,169 @@ def _value(node: ast.expr, parameters: Mapping[str, Any]) -> Any:  # noqa: PLR09
             raise UnsupportedPipelineError(
                 f"A rehearsal cannot evaluate the condition part {ast.unparse(node)}"
             )
+
+
+def _resolved(value: str, parameters: Mapping[str, Any]) -> str:
+    """Replace the placeholders of input parameters in a text."""
+    return _INPUT.sub(lambda match: str(parameters[match[1]]), value)
+
+
+def pod_spec_patch(
+    container: Object,
+    config: Object,
+    parameters: Mapping[str, Any],
+    launcher_arguments: list[str],
+    source: Source,
+) -> dict[str, Any]:
+    """Return the strategic merge patch for a step's pod.
+
+    Args:
+        container: the executor's container.
+        config: the executor's Kubernetes configuration.
+        parameters: the step's input parameters.
+        launcher_arguments: the launcher's arguments before the step's own command.
+        source: the value of an input parameter's specification, by which the configuration names objects.
+    """
+    main: dict[str, Any] = {
+        "name": "main",
+        "image": _resolved(text(container, "image"), parameters),
+        "command": [LAUNCHER, *launcher_arguments, "--"],
+        "args": [
+            _resolved(word, parameters) for word in (*words(container, "command"), *words(container, "args"))
+        ],
+        "env": [
+            {"name": variable["name"], "value": str(variable.get("value", ""))}
+            for variable in parts(container, "env")
+        ],
+        "resources": _resources(part(container, "resources"), parameters),
+    }
+    spec: dict[str, Any] = {"containers": [main]}
+    volumes = list(_volumes(config, source))
+    if volumes:
+        spec["volumes"] = [volume for volume, _ in volumes]
+        main["volumeMounts"] = [mount for _, mount in volumes]
+    main["env"] += _environment(config, source)
+    if policy := text(config, "imagePullPolicy"):
+        main["imagePullPolicy"] = policy
+    if labels := part(config, "nodeSelector", "labels"):
+        spec["nodeSelector"] = dict(labels)
+    if tolerations := [_toleration(toleration) for toleration in parts(config, "tolerations")]:
+        spec["tolerations"] = tolerations
+    if secrets := [_named(secret, "secretName", source) for secret in parts(config, "imagePullSecret")]:
+        spec["imagePullSecrets"] = [{"name": name} for name in secrets]
+    if affinity := _affinity(config):
+        spec["affinity"] = {"nodeAffinity": affinity}
+    if deadline := int(config.get("activeDeadlineSeconds") or 0):
+        spec["activeDeadlineSeconds"] = deadline
+    return spec
+
+
+def _resources(given: Object, parameters: Mapping[str, Any]) -> Object:
+    """Return limits and requests: the fields with placeholders, or else the older numbers."""
+
+    def amount(field: str, older: str, unit: str) -> str:
+        if quantity := text(given, field):
+            return _resolved(quantity, parameters)
+        return f"{given[older]:g}{unit}" if given.get(older) else ""
+
+    accelerator = part(given, "accelerator")
+    kind = _resolved(text(accelerator, "resourceType") or text(accelerator, "type"), parameters)
+    count = _resolved(text(accelerator, "resourceCount") or text(accelerator, "count"), parameters)
+    limits = {
+        "memory": amount("resourceMemoryLimit", "memoryLimit", "G"),
+        "cpu": amount("resourceCpuLimit", "cpuLimit", ""),
+    } | ({kind: count} if kind else {})
+    requests = {
+        "memory": amount("resourceMemoryRequest", "memoryRequest", "G"),
+        "cpu": amount("resourceCpuRequest", "cpuRequest", ""),
+    }
+    return {
+        kind: {name: value for name, value in amounts.items() if value}
+        for kind, amounts in (("limits", limits), ("requests", requests))
+    }
+
+
+def _volumes(config: Object, source: Source) -> Iterator[tuple[Object, Object]]:
+    """Yield volumes with their mounts: claims, Secrets, ObjectMaps, empty directories."""
+    for claim in parts(config, "pvcMount"):
+        name = _named(claim, "pvcName", source)
+        mount = {"name": name, "mountPath": claim["mountPath"]}
+        if path := text(claim, "subPath"):
+            mount["subPath"] = path
+        yield {"name": name, "persistentVolumeClaim": {"claimName": name}}, mount
+    for field, kind, key in (
+        ("secretAsVolume", "secret", "secretName"),
+        ("configMapAsVolume", "configMap", "configMapName"),
+    ):
+        for item in parts(config, field):
+            name = _named(item, key, source)
+            volume = {
+                "secretName" if kind == "secret" else "name": name,
+                "optional": bool(item.get("optional")),
+            }
+            yield {"name": name, kind: volume}, {"name": name, "mountPath": item["mountPath"]}
+    for directory in parts(config, "emptyDirMounts"):
+        volume = {key: directory[key] for key in ("medium", "sizeLimit") if directory.get(key)}
+        name = text(directory, "volumeName")
+        yield {"name": name, "emptyDir": volume}, {"name": name, "mountPath": directory["mountPath"]}
+
+
+def _environment(config: Object, source: Source) -> Iterator[Object]:
+    for field, reference, key, of in (
+        ("secretAsEnv", "secretKeyRef", "secretKey", "secretName"),
+        ("configMapAsEnv", "configMapKeyRef", "configMapKey", "configMapName"),
+    ):
+        for item in parts(config, field):
+            optional = {"optional": item["optional"]} if "optional" in item else {}
+            for pair in parts(item, "keyToEnv"):
+                selector = {"name": _named(item, of, source), "key": pair[key], **optional}
+                yield {"name": pair["envVar"], "valueFrom": {reference: selector}}
+    for field_path in parts(config, "fieldPathAsEnv"):
+        yield {"name": field_path["name"], "valueFrom": {"fieldRef": {"fieldPath": field_path["fieldPath"]}}}
+
+
+def _named(specification: Object, field: str, source: Source) -> str:
+    """Return a name from an input parameter's specification, or from the older fields."""
+    if given := part(specification, f"{field}Parameter"):
+        return str(source(given))
+    if "taskOutputParameter" in specification or "componentInputParameter" in specification:
+        return str(source(specification))
+    return text(specification, field) or text(specification, "constant")
+
+
+def _toleration(toleration: Object) -> Object:
+    copied: dict[str, Any] = {
+        key: toleration[key]
+        for key in ("key", "operator", "value", "effect")
+        if toleration.get(key) not in (None, "")
+    }
+    if "tolerationSeconds" in toleration:
+        copied["tolerationSeconds"] = int(toleration["tolerationSeconds"])
+    return copied
+
+
+def _affinity(config: Object) -> Object:
+    """Return required terms, of which one must match, and preferred terms with weights."""
+    required: list[Object] = []
+    preferred: list[Object] = []
+    for term in parts(config, "nodeAffinity"):
+        terms = {
+            key: [dict(expression) for expression in parts(term, key)]
+            for key in ("matchExpressions", "matchFields")
+            if parts(term, key)
+        }
+        if not terms:
+            continue
+        if "weight" in term:
+            preferred.append({"weight": int(term["weight"]), "preference": terms})
+        else:
+            required.append(terms)
+    affinity: dict[str, Any] = {}
+    if required:
+        affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": required}
+    if preferred:
+        affinity["preferredDuringSchedulingIgnoredDuringExecution"] = preferred
+    return affinity
 
 
 if __name__ == "__main__":

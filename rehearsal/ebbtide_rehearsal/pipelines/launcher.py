@@ -79,54 +79,33 @@ class Run:
         """
         self._write(f"tasks/{graph}/{task}.json", {"graph": of, "selectors": selectors})
 
-    def parameter(self, graph: str, task: str, name: str) -> Any:
-        """Return an output parameter of a task, or of a task of its subgraph.
-
-        Raises:
-            NotPublishedError: the task has no such output, or has not run.
-        """
-        entry = self._task(graph, task)
-        if "graph" not in entry:
-            return self._named(entry["parameters"], name, task)
-        selector = self._named(entry["selectors"].get("parameters") or {}, name, task)
-        choices = part(selector, "valueFromOneof").get("parameterSelectors") or [
-            selector.get("valueFromParameter")
-        ]
-        for choice in choices:
-            with contextlib.suppress(NotPublishedError):
-                return self.parameter(entry["graph"], choice["producerSubtask"], choice["outputParameterKey"])
-        raise NotPublishedError(f"Task {task} gave no {name}: none of the tasks that it comes from has run.")
-
-    def artifact(self, graph: str, task: str, name: str) -> Any:
-        """Return an output artifact's list of a task, or of a task of its subgraph.
-
-        Raises:
-            NotPublishedError: the task has no such output, or has not run.
-        """
-        entry = self._task(graph, task)
-        if "graph" not in entry:
-            return self._named(entry["artifacts"], name, task)
-        selector = self._named(entry["selectors"].get("artifacts") or {}, name, task)
-        for choice in selector["artifactSelectors"]:
-            with contextlib.suppress(NotPublishedError):
-                return self.artifact(entry["graph"], choice["producerSubtask"], choice["outputArtifactKey"])
-        raise NotPublishedError(f"Task {task} gave no {name}: none of the tasks that it comes from has run.")
-
     def artifacts(self, task: str) -> Path:
         """Create a directory for a task's artifacts, replacing the object store."""
         return self.directory / "artifacts" / task / uuid.uuid4().hex
 
-    def _task(self, graph: str, task: str) -> dict[str, Any]:
+    def output(self, kind: str, graph: str, task: str, name: str) -> Any:
+        """Return an output of a task, or of a task of its subgraph.
+
+        Args:
+            kind: `parameters`, of which it is the value, or `artifacts`, of which it is the list.
+
+        Raises:
+            NotPublishedError: the task has no such output, or has not run.
+        """
         try:
-            return self._read(f"tasks/{graph}/{task}.json")
+            entry = self._read(f"tasks/{graph}/{task}.json")
         except FileNotFoundError:
             raise NotPublishedError(f"Task {task} has not run.") from None
-
-    @staticmethod
-    def _named(given: Mapping[str, Any], name: str, task: str) -> Any:
-        if name not in given:
+        outputs = part(entry.get("selectors", entry), kind)
+        if name not in outputs:
             raise NotPublishedError(f"Task {task} gave no {name}.")
-        return given[name]
+        if "graph" not in entry:
+            return outputs[name]
+        key = "outputParameterKey" if kind == "parameters" else "outputArtifactKey"
+        for choice in _selectors(outputs[name]):
+            with contextlib.suppress(NotPublishedError):
+                return self.output(kind, entry["graph"], choice["producerSubtask"], choice[key])
+        raise NotPublishedError(f"Task {task} gave no {name}: none of the tasks that it comes from has run.")
 
     def _write(self, name: str, content: Mapping[str, Any]) -> None:
         file = self.directory / name
@@ -137,6 +116,12 @@ class Run:
 
     def _read(self, name: str) -> dict[str, Any]:
         return json.loads((self.directory / name).read_text(encoding="utf-8"))
+
+
+def _selectors(output: Object) -> Sequence[Object]:
+    """Return from which tasks of a graph its output comes (`DagOutputsSpec`)."""
+    several = output.get("artifactSelectors") or part(output, "valueFromOneof").get("parameterSelectors")
+    return several or [output["valueFromParameter"]]
 
 
 def main(argv: Sequence[str]) -> int:

@@ -242,7 +242,7 @@ def _objects(step: Submit, profile: Profile, base_directory: Path) -> list[Objec
     if step.manifests is not None:
         return [document for document in load_all(base_directory / step.manifests) if document]
     if step.program is not None:
-        printed = _printed(base_directory / step.program, profile)
+        printed = output_of(base_directory / step.program, profile)
         return [document for document in yaml.safe_load_all(printed) if document]
     fields: Any = {"image": _IMAGE, **(step.job or step.sweep or {})}
     if step.job is not None:
@@ -250,16 +250,18 @@ def _objects(step: Submit, profile: Profile, base_directory: Path) -> list[Objec
     return [sweep(profile, fields.pop("grid", {}), **fields)]
 
 
-def _printed(program: Path, profile: Profile) -> str:
-    """Return the output of a program that reads the profile.
+def output_of(program: Path, profile: Profile, directory: Path | None = None) -> str:
+    """Return the output of a program that reads the profile; it runs in a directory, by default in this one.
 
     Raises:
-        RehearsalError: the program fails; with the last lines of its output.
+        RehearsalError: the program fails; with the last line of its output.
     """
     package = Path(ebbtide.__file__).parent.parent
     environment = os.environ | {"EBBTIDE_PROFILE": profile.json(), "PYTHONPATH": str(package)}
     command = [sys.executable, str(program)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - the user's own
+    done = subprocess.run(  # noqa: S603 - the user's own
+        command, cwd=directory, env=environment, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise RehearsalError(f"{program} fails: {''.join(done.stderr.strip().splitlines()[-1:])}")
     return done.stdout

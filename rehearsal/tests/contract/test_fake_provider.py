@@ -11,10 +11,19 @@ from ebbtide.analysis.changes.property_path import replaced, values_at
 from ebbtide.analysis.recording.values import UNKNOWN, leaves
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
-from ebbtide_rehearsal.cloud.ids import BUCKET, GROUP, OBJECT, POOLS_OF, VNET
+from ebbtide_rehearsal.cloud.ids import (
+    BUCKET,
+    GROUP,
+    OBJECT,
+    POOLS_OF,
+    REFERENCES,
+    TAKEN,
+    VNET,
+    is_of,
+    referred,
+)
 from ebbtide_rehearsal.cloud.properties import TEMPLATES, as_answered, parent_of
 from ebbtide_rehearsal.cloud.provider import Call, DiffResult, Read, RefusedError
-from ebbtide_rehearsal.cloud.references import REFERENCES, TAKEN, is_of, referred
 from ebbtide_rehearsal.cloud.store import Resource, Store
 from rehearsal.tests.fake_clouds import existing_cloud, lock, put_object, refusals_of, settings_of
 from rehearsal.tests.unit.fake_cloud import CLUSTER_ID, Cloud, asked_for, base, with_cluster

@@ -22,8 +22,7 @@ from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.control_plane.processes import Processes
 from ebbtide_rehearsal.control_plane.stages import RUNS
-from ebbtide_rehearsal.pipelines.compiled import read
-from ebbtide_rehearsal.pipelines.workflow import SERVICE_ACCOUNT, workflow
+from ebbtide_rehearsal.pipelines.workflow import SERVICE_ACCOUNT, read, workflow
 from ebbtide_rehearsal.scenarios.argo import WORKFLOWS, start
 from ebbtide_rehearsal.stage import inventory
 from ebbtide_rehearsal.tools.find import ensure

@@ -14,12 +14,11 @@ from kfp.dsl.base_component import BaseComponent
 
 from ebbtide_rehearsal import RehearsalError
 from ebbtide_rehearsal.pipelines import driver, launcher
-from ebbtide_rehearsal.pipelines.compiled import Compiled, UnsupportedPipelineError, read
-from ebbtide_rehearsal.pipelines.driver import holds
+from ebbtide_rehearsal.pipelines.driver import UnsupportedPipelineError, holds, pod_spec_patch
 from ebbtide_rehearsal.pipelines.launcher import RUNS, NotPublishedError, Outputs, Run
-from ebbtide_rehearsal.pipelines.pod_spec import pod_spec_patch
-from ebbtide_rehearsal.scenarios.execution import run_of
+from ebbtide_rehearsal.pipelines.workflow import Compiled, read
 from ebbtide_rehearsal.scenarios.model import RunPipeline
+from ebbtide_rehearsal.scenarios.runner import run_of
 from tests.examples.workloads import EXAMPLES, profile_of
 from tests.unit.work.clusters import DEV
 
@@ -206,10 +205,10 @@ def test_outputs_of_a_graph(tmp_path: Path) -> None:
     }
     run.publish_graph(outer, "branches", inner, selectors)
     with pytest.raises(NotPublishedError):
-        run.parameter(outer, "branches", "x")
+        run.output("parameters", outer, "branches", "x")
     run.publish(inner, "b", Outputs({"Output": 7}, {"data": {"artifacts": [{"uri": "/d"}]}}))
-    assert run.parameter(outer, "branches", "x") == 7
-    assert run.artifact(outer, "branches", "y") == {"artifacts": [{"uri": "/d"}]}
+    assert run.output("parameters", outer, "branches", "x") == 7
+    assert run.output("artifacts", outer, "branches", "y") == {"artifacts": [{"uri": "/d"}]}
 
 
 def test_outputs_of_a_step(tmp_path: Path) -> None:
