@@ -89,10 +89,10 @@ def _check(name: str, namespace: str) -> None:
 
 
 def submit(
+    api: Api,
     manifest: dict[str, Any],
     *dependents: dict[str, Any],
     profile: "Profile",
-    context: str,
     format_: PreviewFormat,
     logs: bool = False,
     notes: Iterable[str] = (),
@@ -104,7 +104,6 @@ def submit(
         manifest: the Job.
         *dependents: its Services and ConfigMaps.
         profile: the cluster's profile, for the logs of failed pods.
-        context: the kubeconfig's context; empty for the current one.
         format_: format of the end; progress is text, on standard error beside a document.
         logs: print the pods' logs as they are written.
         notes: lines to print after the creation.
@@ -112,12 +111,9 @@ def submit(
 
     Raises:
         ClusterError: the cluster rejects the Job or is unreachable.
-        KubeconfigError: there is no usable kubeconfig.
-        MissingClientError: the Kubernetes client is not installed.
     """
     from ebbtide.work import submission
 
-    api = Api.of_user(context)
     metadata = {"namespace": api.namespace, **manifest["metadata"]}
     try:
         created = submission.submit(api, manifest, *dependents, earlier=earlier)

@@ -19,6 +19,7 @@ from ebbtide.cli.config import complete
 from ebbtide.cli.consoles import write
 from ebbtide.cli.options import Context, Format, PreviewFormat
 from ebbtide.cli.replay import show_when
+from ebbtide.clients.kubernetes import Api
 from ebbtide.work.errors import Problems, WorkloadError
 from ebbtide.work.tasks import Task
 
@@ -218,13 +219,12 @@ def pairs_of(option: str, given: Iterable[str], problems: Problems) -> dict[str,
 
 def give(manifests: Sequence[dict[str, Any]], profile: "Profile", options: dict[str, Any]) -> None:
     """Create a Job and its dependent objects on the cluster, print them, or tell when it would start."""
-    if options["when"]:
-        show_when(manifests[0], profile, options["context"], options["format_"])
-        return
-    if options["submit"]:
-        follow_command.submit(
-            *manifests, profile=profile, context=options["context"], format_=options["format_"]
-        )
+    if options["when"] or options["submit"]:
+        api = Api.of_user(options["context"])
+        if options["when"]:
+            show_when(api, manifests[0], profile, options["format_"])
+        else:
+            follow_command.submit(api, *manifests, profile=profile, format_=options["format_"])
         return
     if options["context"]:
         raise WorkloadError("--context needs --submit or --when: without them, no cluster is used.")

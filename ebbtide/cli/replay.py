@@ -224,12 +224,11 @@ def trace_export(
         say(note, err=True)
 
 
-def show_when(manifest: dict[str, Any], profile: "Profile", context: str, format_: PreviewFormat) -> None:
+def show_when(api: Api, manifest: dict[str, Any], profile: "Profile", format_: PreviewFormat) -> None:
     """Tell when a Job would start, which is not created."""
     from ebbtide.operations.traces.existing import planned
     from ebbtide.operations.traces.when import VERSION
 
-    api = Api.of_user(context)
     namespace = manifest["metadata"].get("namespace") or api.namespace
     present, (start,) = _estimates(
         api, namespace, profile, lambda present: [planned(manifest, namespace, profile, present.now)]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ebbtide.clients.kubernetes.objects import Object
     from ebbtide.placement import Profile
     from ebbtide.work.runs.folder import Folder
+    from ebbtide.work.runs.run import Plan
     from ebbtide.work.sweeps import Value
 
 CodeInOption = Annotated[
@@ -135,7 +136,7 @@ def create(
 
     cluster = folder = api = None
     user = ""
-    made: list[Object] = []
+    plans: list[Plan] = []
     problems = Problems()
     with problems.collecting():
         folder = read_folder(code)
@@ -148,24 +149,16 @@ def create(
     parameters = {key: value for key, value in options.items() if value and key not in UNRECORDED}
     with problems.collecting(), fields_of(name, command, options) as fields:
         if cluster and folder:
-            made += runs.objects_of(
-                cluster,
-                folder,
-                user,
-                parameters,
-                build=build,
-                setup=setup,
-                code_in=code_in,
-                **fields,
-            )
+            more: dict[str, Any] = {"build": build, "setup": setup, "code_in": code_in, **fields}
+            plans.append(runs.plan(cluster, folder, user, parameters, **more))
     problems.end()
     assert cluster and folder and api  # noqa: S101, PT018 - their absence is a problem
-    manifest, *dependents = made
-    if options.get("when"):
-        show_when(manifest, cluster, options["context"], options["format_"])
+    (made,) = plans
+    if options["when"]:
+        show_when(api, made.job, cluster, options["format_"])
         return
-    namespace = manifest["metadata"].get("namespace") or api.namespace
-    earlier = runs.check(api, (manifest, *dependents), namespace, replace=replace)
+    namespace = made.job["metadata"].get("namespace") or api.namespace
+    earlier = runs.check(api, made, namespace, replace=replace)
     ends = confirm_end(earlier, user, namespace) if earlier is not None else ""
     notes = [
         *([ends] if ends else []),
@@ -175,14 +168,14 @@ def create(
             for path in folder.skipped
         ),
     ]
-    manifest, note = with_code(manifest, api, cluster, namespace, folder, code_in, options)
+    manifest, note = with_code(made, api, cluster, namespace, folder, options)
     notes += [note] if note else []
     follow_command.submit(
+        api,
         manifest,
-        *dependents,
+        *made.dependents,
         earlier=earlier,
         profile=cluster,
-        context=options["context"],
         format_=options["format_"],
         logs=True,
         notes=notes,
@@ -222,35 +215,24 @@ def confirm_end(earlier: "Object", user: str, namespace: str) -> str:
 
 
 def with_code(
-    manifest: "Object",
-    api: Api,
-    cluster: "Profile",
-    namespace: str,
-    folder: "Folder",
-    code_in: CodeIn | None,
-    options: dict[str, Any],
+    made: "Plan", api: Api, cluster: "Profile", namespace: str, folder: "Folder", options: dict[str, Any]
 ) -> "tuple[Object, str]":
     """Upload the code of a run and report copied layers of its base image; return the Job, and a line."""
-    from ebbtide.work.runs.code import check_destination, image_repository, uploaded
+    from ebbtide.work.runs.code import check_destination, uploaded
     from ebbtide.work.runs.folder import size_text
 
     check_destination(api, cluster, namespace)
-    repository = image_repository(cluster, namespace, folder, code_in)
+    lacks = (
+        f"{made.storage.address} does not have the layers of {options['image']} yet; they are copied once: "
+    )
 
     def report(copied: int, total: int) -> None:
-        once = (
-            ""
-            if copied
-            else f"{repository} does not have the layers of {options['image']} yet; they are copied once: "
-        )
-        say(
-            f"{once}{size_text(copied)} of {size_text(total)}",
-            err=options.get("format_") is PreviewFormat.JSON,
-        )
+        text = f"{'' if copied else lacks}{size_text(copied)} of {size_text(total)}"
+        say(text, err=options.get("format_") is PreviewFormat.JSON)
 
     chosen = {key: options[key] or "" for key in ("pool", "queue", "namespace")}
     try:
-        return uploaded(manifest, cluster, namespace, folder, code_in, chosen, report)
+        return uploaded(made.job, cluster, made.storage, folder, chosen, report)
     except KeyboardInterrupt:
         say("Interrupted before a Job was created. What was uploaded is kept and not sent again.", err=True)
         raise SystemExit(ExitStatus.INTERRUPTED) from None

@@ -31,6 +31,7 @@ from ebbtide.work.errors import ClusterError
 
 if TYPE_CHECKING:
     from ebbtide.placement import Profile
+    from ebbtide.work.runs.run import Plan
 
 
 SessionName = Annotated[
@@ -78,7 +79,7 @@ class _Session:
     def open(
         cls,
         kind: str,
-        objects_of: Callable[..., tuple[Object, ...]],
+        plan: "Callable[..., Plan]",
         name: str,
         code: Path,
         options: dict[str, Any],
@@ -87,7 +88,7 @@ class _Session:
         """Return the session of a name, or create one.
 
         Args:
-            objects_of: returns the Job of a new session, and its dependent objects.
+            plan: returns a new session.
             name: its name; empty for a new one.
             code: the folder of its code.
             options: the shared options.
@@ -120,12 +121,12 @@ class _Session:
             options["namespace"] = place
         recorded = {key: value for key, value in (options | own).items() if value and key not in UNRECORDED}
         with fields_of(name, None, options) as fields:
-            manifest, *dependents = objects_of(cluster, folder, user_of(api), recorded, **own, **fields)
-        namespace = manifest["metadata"].get("namespace") or api.namespace
-        submission.dry_run(api, namespace, manifest, *dependents)
-        check_pods(api, manifest, namespace)
-        manifest, _ = with_code(manifest, api, cluster, namespace, folder, own["code_in"], options)
-        job = submission.submit(api, manifest, *dependents)
+            made = plan(cluster, folder, user_of(api), recorded, **own, **fields)
+        namespace = made.job["metadata"].get("namespace") or api.namespace
+        submission.dry_run(api, namespace, made.job, *made.dependents)
+        check_pods(api, made.job, namespace)
+        manifest, _ = with_code(made, api, cluster, namespace, folder, options)
+        job = submission.submit(api, manifest, *made.dependents)
         say(f"Job {job['metadata']['name']} is created, in namespace {namespace}.")
         if risk := sessions.reclaim_warning(cluster, options["pool"], options["queue"], namespace):
             say(risk, err=True)
@@ -322,15 +323,14 @@ def notebook(
     """
     from ebbtide.declaration.catalog.versions import PINS
     from ebbtide.work.runs import sessions
-    from ebbtide.work.runs import sessions as notebooks
 
     own = {"idle": idle, "setup": setup, "code_in": code_in}
-    objects_of = partial(notebooks.notebook, version=PINS["jupyterlab"].version)
+    plan = partial(sessions.notebook, version=PINS["jupyterlab"].version)
     with ending_signals():
-        session = _Session.open(sessions.NOTEBOOK, objects_of, name, code, options, **own)
+        session = _Session.open(sessions.NOTEBOOK, plan, name, code, options, **own)
         with session.deleting():
             pod = session.wait()
-            while not (token := notebooks.read_token(session.kubectl, pod)):
+            while not (token := sessions.read_token(session.kubectl, pod)):
                 if reason := session.end_of(pod):
                     session.report_end(f"{reason} Its log: {session.command('logs')}")
                 time.sleep(_PAUSE)

@@ -17,7 +17,7 @@ from ebbtide.work.progress import Phase
 from ebbtide.work.runs.code import check_destination, uploaded
 from ebbtide.work.runs.existing import cancel
 from ebbtide.work.runs.folder import read_folder
-from ebbtide.work.runs.run import check, objects_of, user_of
+from ebbtide.work.runs.run import check, plan, user_of
 from ebbtide.work.tasks import CodeIn
 
 _MAIN: Final = "__main__"
@@ -110,16 +110,13 @@ def run(
     chosen = {key: fields[key] for key in ("pool", "queue", "namespace") if fields.get(key)}
     if not fields.get("image"):
         fields = {**fields, "image": cluster.default_image(**chosen)}
-    storage = _storage(code_in)
-    folder = read_folder(root)
-    manifest, *dependents = objects_of(
-        cluster, folder, user_of(api), {}, setup=setup, code_in=storage, command=command, **fields
-    )
-    namespace = manifest["metadata"].get("namespace") or api.namespace
-    earlier = check(api, (manifest, *dependents), namespace, replace=replace)
+    where, folder = _storage(code_in), read_folder(root)
+    made = plan(cluster, folder, user_of(api), {}, setup=setup, code_in=where, command=command, **fields)
+    namespace = made.job["metadata"].get("namespace") or api.namespace
+    earlier = check(api, made, namespace, replace=replace)
     check_destination(api, cluster, namespace)
-    manifest, _ = uploaded(manifest, cluster, namespace, folder, storage, chosen)
-    created = submission.submit(api, manifest, *dependents, earlier=earlier)
+    manifest, _ = uploaded(made.job, cluster, made.storage, folder, chosen)
+    created = submission.submit(api, manifest, *made.dependents, earlier=earlier)
     return Run(manifest["metadata"]["name"], namespace, created["metadata"]["uid"], api)
 
 

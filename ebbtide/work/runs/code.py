@@ -8,6 +8,7 @@ import hashlib
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from ebbtide.clients.kubernetes import Api
@@ -49,61 +50,54 @@ _LOCAL: Final = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?/.*")
 """A registry on the user's machine."""
 
 
-def image_repository(profile: Profile, namespace: str, folder: Folder, code_in: CodeIn | None) -> str:
-    """Return the repository of a run's image; empty if its code is in a ConfigMap.
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Storage of a run's code.
 
-    Args:
-        code_in: storage of the code; by default an image if the namespace's team has a registry.
-
-    Raises:
-        WorkloadError: the code goes into an image, and there is no registry.
+    Attributes:
+        address: repository of the image, or the folder of the archive in the team's bucket, by the code's
+            digest; empty for a ConfigMap.
     """
-    team = profile.team_of(namespace)
-    if code_in in {CodeIn.CONFIG_MAP, CodeIn.BUCKET}:
-        return ""
-    if team and team.registry:
-        return f"{team.registry}/{application(folder.root.name)}"
-    if code_in is CodeIn.IMAGE:
-        raise WorkloadError(
-            f"Namespace {namespace} has no registry for an image of the code: declare `registry` for its "
-            "team, or use --code-in config-map."
-        )
-    return ""
+
+    kind: CodeIn
+    address: str = ""
 
 
-def storage_of(profile: Profile, namespace: str, folder: Folder, code_in: CodeIn | None) -> CodeIn:
+def storage_of(profile: Profile, namespace: str, folder: Folder, code_in: CodeIn | None) -> Storage:
     """Return the storage of a run's code: the given one, or an image if the namespace's team has a registry,
-    and without it a ConfigMap, or for more than it can hold the team's bucket."""
-    team = profile.team_of(namespace)
-    if code_in is not None or team is None:
-        return code_in or CodeIn.CONFIG_MAP
-    if team.registry:
-        return CodeIn.IMAGE
-    mounts = bool(team.bucket) and (MOUNTS_INLINE[profile.cloud] or team.claim_kind == "bucket")
-    return CodeIn.BUCKET if mounts and len(compressed(folder)) > _LARGEST else CodeIn.CONFIG_MAP
-
-
-def bucket_folder(profile: Profile, namespace: str, folder: Folder) -> str:
-    """Return the address of the folder with a run's archive in the bucket of its team, by the code's digest.
+    and without it a ConfigMap, or for more than it can hold the team's bucket.
 
     Raises:
-        WorkloadError: the team has no bucket.
+        WorkloadError: the team does not have the given one.
     """
     team = profile.team_of(namespace)
-    if team is None or not team.bucket:
+    registry, bucket = (team.registry, team.bucket) if team else ("", "")
+    if code_in is None:
+        mounts = team and bucket and (MOUNTS_INLINE[profile.cloud] or team.claim_kind == "bucket")
+        too_large = mounts and not registry and len(compressed(folder)) > _LARGEST
+        code_in = CodeIn.IMAGE if registry else CodeIn.BUCKET if too_large else CodeIn.CONFIG_MAP
+    match code_in:
+        case CodeIn.CONFIG_MAP:
+            return Storage(code_in)
+        case CodeIn.IMAGE:
+            address, lacks, field = registry, "registry for an image", "registry"
+            own = application(folder.root.name)
+        case CodeIn.BUCKET:
+            address, lacks, field = bucket, "bucket for an archive", "volume: {}"
+            own = f"code/{hashlib.sha256(folder.archive()).hexdigest()}"
+    if not address:
         raise WorkloadError(
-            f"Namespace {namespace} has no bucket for an archive of the code: declare `volume: {{}}` for its "
-            "team, or use --code-in config-map."
+            f"Namespace {namespace} has no {lacks} of the code: declare `{field}` for its team, or use "
+            "--code-in config-map."
         )
-    return f"{team.bucket}/code/{hashlib.sha256(folder.archive()).hexdigest()}"
+    return Storage(code_in, f"{address}/{own}")
 
 
 def uploaded(
     job: Object,
     profile: Profile,
-    namespace: str,
+    storage: Storage,
     folder: Folder,
-    code_in: CodeIn | None,
     chosen: Mapping[str, str],
     on_copied: Callable[[int, int], object] = lambda _copied, _total: None,
 ) -> tuple[Object, str]:
@@ -112,7 +106,6 @@ def uploaded(
 
     Args:
         job: the Job, whose container has the base image.
-        code_in: storage of the code; see `storage_of`.
         chosen: `pool` or `queue` of the Job, and `namespace`, which determine the platform of its image.
         on_copied: called with copied and total bytes of the base image's layers, if they are copied.
 
@@ -121,25 +114,24 @@ def uploaded(
         RegistryError: the registry or the base image cannot be used.
         WorkloadError: the bucket cannot be used, or a library is not installed.
     """
-    if repository := image_repository(profile, namespace, folder, code_in):
+    if storage.kind is CodeIn.CONFIG_MAP:
+        return job, ""
+    if storage.kind is CodeIn.IMAGE:
         # The extra `registry`.
         from ebbtide.work.registry import code_image, push, user_credentials  # noqa: PLC0415
 
         base, layer = _container(job)["image"], folder.archive(DIRECTORY.lstrip("/"))
         architecture = profile.architecture(**chosen)
-        image = code_image(base, repository, layer, user_credentials, architecture)
+        image = code_image(base, storage.address, layer, user_credentials, architecture)
         push(image, user_credentials, on_copied)
         return _with_pod(job, containers=[{**_container(job), "image": image.name}]), f"Image: {image.name}"
-    if storage_of(profile, namespace, folder, code_in) is not CodeIn.BUCKET:
-        return job, ""
-    address = bucket_folder(profile, namespace, folder)
     # It warns on the terminal of each credential that does not exist.
     logging.getLogger("azure.identity").setLevel(logging.ERROR)
     try:
-        new = write_once(f"{address}/{_KEY}", compressed(folder))
+        new = write_once(f"{storage.address}/{_KEY}", compressed(folder))
     except CheckpointError as error:
         raise WorkloadError(f"The code was not uploaded. {error}") from None
-    return job, f"Archive: {address}{'' if new else ', which has it already'}"
+    return job, f"Archive: {storage.address}{'' if new else ', which has it already'}"
 
 
 def check_destination(api: Api, profile: Profile, namespace: str) -> None:

@@ -5,6 +5,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final, cast
 
@@ -24,8 +25,7 @@ from ebbtide.work.placement import queue_of, sidecars_of
 from ebbtide.work.runs.code import (
     ARCHIVE,
     DIRECTORY,
-    bucket_folder,
-    image_repository,
+    Storage,
     in_config_map,
     in_shell,
     storage_of,
@@ -105,7 +105,22 @@ def label_value(value: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", value)[:LABEL_LENGTH].strip("-._") or "unknown"
 
 
-def objects_of(
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A run that can be created.
+
+    Attributes:
+        job: its Job, whose image does not have the code yet.
+        dependents: its ConfigMap and Services.
+        storage: storage of its code.
+    """
+
+    job: Object
+    dependents: Sequence[Object]
+    storage: Storage
+
+
+def plan(
     profile: Profile,
     folder: Folder,
     user: str,
@@ -115,8 +130,8 @@ def objects_of(
     setup: str = "",
     code_in: CodeIn | None = None,
     **fields: Any,
-) -> tuple[Object, ...]:
-    """Return the Job of a run and its dependent objects; its image does not have the code yet.
+) -> Plan:
+    """Return a run that can be created.
 
     Args:
         parameters: the options, for the Job's annotation.
@@ -142,24 +157,27 @@ def objects_of(
             path != DIRECTORY,
             f"{name} has {path}, where the code of the folder is: use another path.",
         )
+    build = build or _plain
     made: Sequence[Object] = ()
     with problems.collecting():
-        made = build(profile, **task) if build else (job(profile, **task),)
+        made = build(profile, **task)
     problems.end()
     namespace = made[0]["metadata"].get("namespace", "")
-    code_in = storage_of(profile, namespace, folder, code_in)
-    if code_in is CodeIn.BUCKET:
-        address = bucket_folder(profile, namespace, folder)
-        mounted: dict[str, Any] = {**task, "mounts": {**task.get("mounts", {}), address: ARCHIVE}}
-        made = build(profile, **mounted) if build else (job(profile, **mounted),)
-    manifest, *services = made
+    storage = storage_of(profile, namespace, folder, code_in)
+    if storage.kind is CodeIn.BUCKET:
+        made = build(profile, **{**task, "mounts": {**task.get("mounts", {}), storage.address: ARCHIVE}})
+    manifest, *dependents = made
     manifest = described(manifest, application(folder.root.name), user, command, parameters)
-    if image_repository(profile, namespace, folder, code_in):
-        return in_shell(manifest, setup, unpacks=False), *services
-    if code_in is CodeIn.BUCKET:
-        return in_shell(with_directory(manifest), setup, unpacks=True), *services
-    manifest, config_map = in_config_map(manifest, folder)
-    return in_shell(manifest, setup, unpacks=True), config_map, *services
+    if storage.kind is CodeIn.BUCKET:
+        manifest = with_directory(manifest)
+    elif storage.kind is CodeIn.CONFIG_MAP:
+        manifest, config_map = in_config_map(manifest, folder)
+        dependents = [config_map, *dependents]
+    return Plan(in_shell(manifest, setup, unpacks=storage.kind is not CodeIn.IMAGE), dependents, storage)
+
+
+def _plain(profile: Profile, **task: Any) -> tuple[Object]:
+    return (job(profile, **task),)
 
 
 def with_share(profile: Profile, task: dict[str, Any]) -> dict[str, Any]:
@@ -221,16 +239,16 @@ def _check_command(folder: Folder, command: Sequence[str]) -> None:
         )
 
 
-def check(api: Api, manifests: Sequence[Object], namespace: str, *, replace: bool) -> Object | None:
+def check(api: Api, made: Plan, namespace: str, *, replace: bool) -> Object | None:
     """Check that the cluster would create a run; return the Job that has its name, which has to be deleted.
 
     Raises:
         ClusterError: there is such a Job and it is not to be replaced, the cluster would reject the new one,
             or the cluster is unreachable.
     """
-    name = manifests[0]["metadata"]["name"]
+    name = made.job["metadata"]["name"]
     try:
-        existing = api.find(f"{path_of(manifests[0], namespace)}/{name}")
+        existing = api.find(f"{path_of(made.job, namespace)}/{name}")
         if existing is not None and not replace:
             raise ClusterError(
                 f"Job {name} already exists in namespace {namespace}: replace it with --replace, follow it "
@@ -239,10 +257,10 @@ def check(api: Api, manifests: Sequence[Object], namespace: str, *, replace: boo
     except ApiError as error:
         raise ClusterError(explained(error)) from None
     if existing is None:
-        dry_run(api, namespace, *manifests)
+        dry_run(api, namespace, made.job, *made.dependents)
     else:
-        _check_replacement(api, manifests, namespace)
-    check_pods(api, manifests[0], namespace)
+        _check_replacement(api, (made.job, *made.dependents), namespace)
+    check_pods(api, made.job, namespace)
     return existing
 
 

@@ -26,7 +26,7 @@ from ebbtide.work.kinds import JOB
 from ebbtide.work.progress import Progress, failure_text
 from ebbtide.work.runs.code import DIRECTORY
 from ebbtide.work.runs.folder import Folder
-from ebbtide.work.runs.run import COMMAND, objects_of, parameters_of
+from ebbtide.work.runs.run import COMMAND, Plan, parameters_of, plan
 from ebbtide.work.submission import follow
 
 TERMINAL, NOTEBOOK = "a terminal", "JupyterLab"
@@ -124,13 +124,13 @@ _LONGEST_INTERVAL: Final = 60
 
 def session(
     profile: Profile, folder: Folder, user: str, parameters: Mapping[str, Any], idle: str, **fields: Any
-) -> tuple[Object, ...]:
-    """Return the Job of a session for terminals, and its dependent objects.
+) -> Plan:
+    """Return a session for terminals.
 
     Args:
         parameters: the options, for the Job's annotation.
         idle: time without a process of the user after which the session ends.
-        **fields: as for `objects_of`, without the command.
+        **fields: as for `plan`, without the command.
 
     Raises:
         WorkloadError: the Job cannot run as described; the message lists all problems.
@@ -140,23 +140,23 @@ def session(
     # Kubernetes reads $$ as $.
     command = ("sh", "-c", _KEEPER.replace("$", "$$"), "keeper", str(limit), str(step))
     env = {**fields.pop("env", {}), _MARK: secrets.token_hex(8)}
-    return session_job(profile, folder, user, parameters, TERMINAL, command=command, env=env, **fields)
+    return _planned(profile, folder, user, parameters, TERMINAL, command=command, env=env, **fields)
 
 
-def session_job(
+def _planned(
     profile: Profile,
     folder: Folder,
     user: str,
     parameters: Mapping[str, Any],
     kind: str,
     **fields: Any,
-) -> tuple[Object, ...]:
-    """Return the Job of a session, whose pod is not replaced, and its dependent objects."""
-    manifest, *dependents = objects_of(profile, folder, user, parameters, retries=0, keep_node=True, **fields)
-    manifest["metadata"]["annotations"][COMMAND] = kind
+) -> Plan:
+    """Return a session, whose pod is not replaced."""
+    made = plan(profile, folder, user, parameters, retries=0, keep_node=True, **fields)
+    made.job["metadata"]["annotations"][COMMAND] = kind
     lost = {"type": "DisruptionTarget", "status": "True"}
-    manifest["spec"]["podFailurePolicy"] = {"rules": [{"action": "FailJob", "onPodConditions": [lost]}]}
-    return manifest, *dependents
+    made.job["spec"]["podFailurePolicy"] = {"rules": [{"action": "FailJob", "onPodConditions": [lost]}]}
+    return made
 
 
 def reclaim_warning(profile: Profile, pool: str, queue: str, namespace: str) -> str:
@@ -371,8 +371,8 @@ def notebook(
     *,
     version: str,
     **fields: Any,
-) -> tuple[Object, ...]:
-    """Return the Job of JupyterLab, and its dependent objects.
+) -> Plan:
+    """Return a session with JupyterLab.
 
     Notebooks are kept on the volume, if the task mounts one, and else in the folder's copy in the pod.
 
@@ -380,7 +380,7 @@ def notebook(
         parameters: the options, for the Job's annotation.
         idle: time without activity after which kernels, terminals and then the server end.
         version: version of JupyterLab for an image without it.
-        **fields: as for `objects_of`, without the command.
+        **fields: as for `plan`, without the command.
 
     Raises:
         WorkloadError: the Job cannot run as described; the message lists all problems.
@@ -408,10 +408,10 @@ def notebook(
         "--allow-root",
         *words,
     )
-    job, *dependents = session_job(profile, folder, user, parameters, NOTEBOOK, command=command, **fields)
-    (container,) = job["spec"]["template"]["spec"]["containers"]
+    made = _planned(profile, folder, user, parameters, NOTEBOOK, command=command, **fields)
+    (container,) = made.job["spec"]["template"]["spec"]["containers"]
     container["ports"] = [{"name": "jupyter", "containerPort": PORT}]
-    return job, *dependents
+    return made
 
 
 def read_token(kubectl: Sequence[str], pod: Object) -> str:

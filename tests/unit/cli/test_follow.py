@@ -187,10 +187,9 @@ def test_a_missing_module_hints_at_setup(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_an_interrupt_right_after_the_creation(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Ctrl-C between the creation of a Job and its first line of progress prints how to follow and cancel."""
-    monkeypatch.setattr(Api, "of_user", lambda _context="": _Server())
 
     def interrupted() -> Generator[str]:
         raise KeyboardInterrupt
@@ -198,7 +197,7 @@ def test_an_interrupt_right_after_the_creation(
 
     manifest = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train"}, "spec": {}}
     with pytest.raises(SystemExit) as ended:
-        submit(manifest, profile=DEV, context="", format_=PreviewFormat.TEXT, logs=True, notes=interrupted())
+        submit(_Server(), manifest, profile=DEV, format_=PreviewFormat.TEXT, logs=True, notes=interrupted())
     assert ended.value.code == 130
     again = command_line("follow", "train", "-n", "lab", "--logs")
     assert capsys.readouterr().err.splitlines() == [

@@ -23,9 +23,9 @@ from ebbtide.work.arguments import is_label
 from ebbtide.work.errors import WorkloadError
 from ebbtide.work.jobs import job_over_nodes
 from ebbtide.work.runs import code
-from ebbtide.work.runs.code import bucket_folder, image_repository, storage_of, uploaded
+from ebbtide.work.runs.code import Storage, storage_of, uploaded
 from ebbtide.work.runs.folder import application, name_of, read_folder
-from ebbtide.work.runs.run import label_value, objects_of
+from ebbtide.work.runs.run import label_value, plan
 from ebbtide.work.sweeps import sweep
 from ebbtide.work.tasks import CodeIn
 from tests.buckets import Bucket, bucket
@@ -54,7 +54,8 @@ def _run(root: Path, profile: Profile = DEV, **fields: Any) -> tuple[Object, ...
         "command": ["python", "train.py"],
         **fields,
     }
-    return objects_of(profile, read_folder(root), "ada@acme.example", {"gpus": 1}, **given)
+    made = plan(profile, read_folder(root), "ada@acme.example", {"gpus": 1}, **given)
+    return made.job, *made.dependents
 
 
 def _pool(profile: Profile, name: str) -> str:
@@ -102,7 +103,12 @@ def test_objects_with_a_registry(root: Path) -> None:
     assert _container(job)["command"][2] == 'pip list\nexec "$@"'
     assert len(_run(root, profile, namespace="images", code_in=CodeIn.CONFIG_MAP)) == 2
     assert len(_run(root, profile, namespace="lab")) == 2
-    assert image_repository(profile, "images", read_folder(root), None) == "acme.example/ml/my-model"
+    storage = storage_of(profile, "images", read_folder(root), None)
+    assert storage == Storage(CodeIn.IMAGE, "acme.example/ml/my-model")
+    with pytest.raises(
+        WorkloadError, match="Namespace lab has no registry for an image of the code: declare"
+    ):
+        _run(root, profile, namespace="lab", code_in=CodeIn.IMAGE)
 
 
 def test_a_setup_with_a_token(root: Path) -> None:
@@ -171,15 +177,14 @@ def test_an_archive_in_the_bucket(root: Path, base: Declaration) -> None:
     assert_valid(job, "1.35")
     container, pod = _container(job), job["spec"]["template"]["spec"]
     archive, directory = container["volumeMounts"]
-    address = bucket_folder(profile, "vision", read_folder(root))
+    address = storage_of(profile, "vision", read_folder(root), CodeIn.BUCKET).address
     assert address == f"{profile.teams[0].bucket}/{archive['subPath']}"
     assert re.fullmatch("code/[0-9a-f]{64}", archive["subPath"])
     assert (archive["mountPath"], archive["readOnly"], directory["mountPath"]) == ("/ebbtide", True, "/code")
     assert pod["serviceAccountName"] == "worker"
     assert container["command"][2].startswith("if command -v tar >/dev/null; then tar -xzf /ebbtide/code.tar")
-    assert image_repository(profile, "vision", read_folder(root), CodeIn.BUCKET) == ""
     (root / "train.py").write_text("other code")
-    assert bucket_folder(profile, "vision", read_folder(root)) != address
+    assert storage_of(profile, "vision", read_folder(root), CodeIn.BUCKET).address != address
     with pytest.raises(WorkloadError, match="Namespace lab has no bucket for an archive of the code:"):
         _run(root, profile, **{**more, "namespace": "lab"})
 
@@ -196,8 +201,8 @@ def test_code_that_is_too_large_for_a_config_map(root: Path, monkeypatch: pytest
     ):
         profile = derived(changed(base, teams=[{"name": "vision", "requireQueue": False, **team}]))
         folder = read_folder(root)
-        assert storage_of(profile, "vision", folder, None) is expected
-        assert storage_of(profile, "lab", folder, None) is CodeIn.CONFIG_MAP
+        assert storage_of(profile, "vision", folder, None).kind is expected
+        assert storage_of(profile, "lab", folder, None).kind is CodeIn.CONFIG_MAP
         if expected is CodeIn.BUCKET:
             (job,) = _run(root, profile, namespace="vision", pool="cpu", gpus=0)
             assert _container(job)["volumeMounts"][0]["subPath"].startswith("code/")
@@ -207,15 +212,16 @@ def test_the_upload_to_the_bucket(root: Path, bucket: Bucket, tmp_path: Path) ->
     """The archive is written once, and has the folder's files; a bucket that does not exist is reported."""
     folder, team = read_folder(root), TeamProfile("vision", "vision", bucket=f"gs://{bucket.name}")
     profile = replace(DEV, teams=(team,))
-    address = bucket_folder(profile, "vision", folder)
-    notes = [uploaded({}, profile, "vision", folder, CodeIn.BUCKET, {})[1] for _ in range(2)]
+    storage = storage_of(profile, "vision", folder, CodeIn.BUCKET)
+    address = storage.address
+    notes = [uploaded({}, profile, storage, folder, {})[1] for _ in range(2)]
     assert notes == [f"Archive: {address}", f"Archive: {address}, which has it already"]
     bucket.files.get_file(f"{address.removeprefix('gs://')}/code.tar.gz", str(tmp_path / "code.tar.gz"))
     with tarfile.open(tmp_path / "code.tar.gz") as archive:
         assert sorted(archive.getnames()) == ["lib/data.txt", "train.py"]
-    other = replace(DEV, teams=(replace(team, bucket="gs://no-such-bucket"),))
-    with pytest.raises(WorkloadError, match=r"The code was not uploaded\. gs://no-such-bucket/code/"):
-        uploaded({}, other, "vision", folder, CodeIn.BUCKET, {})
+    other = Storage(CodeIn.BUCKET, "gs://no-such-bucket/code")
+    with pytest.raises(WorkloadError, match=r"The code was not uploaded\. gs://no-such-bucket/code"):
+        uploaded({}, profile, other, folder, {})
 
 
 def test_an_object_that_exists_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,9 +239,8 @@ def test_an_upload_without_a_login(root: Path, monkeypatch: pytest.MonkeyPatch) 
     report = RuntimeError("DefaultAzureCredential failed.\nAttempted credentials:\n\tAzureCliCredential")
     opened = Mock(return_value=(Mock(exists=Mock(side_effect=report)), "code"))
     monkeypatch.setattr("ebbtide.in_pods.storage._opened", opened)
-    profile = replace(DEV, teams=(TeamProfile("vision", "vision", bucket="gs://vision"),))
     with pytest.raises(WorkloadError) as error:
-        uploaded({}, profile, "vision", read_folder(root), CodeIn.BUCKET, {})
+        uploaded({}, DEV, Storage(CodeIn.BUCKET, "gs://vision/code"), read_folder(root), {})
     assert str(error.value).endswith(
         "could not be used: DefaultAzureCredential failed. Check that you are logged in to the cloud, and "
         "may write there."

@@ -36,7 +36,7 @@ def root(tmp_path: Path) -> Path:
 
 def _job(root: Path, idle: str = "1h", **fields: Any) -> Object:
     given: Object = {"image": "python", "pool": "t4-spot", "gpus": 1, **fields}
-    return session(DEV, read_folder(root), "ada", {"idle": idle}, idle, **given)[0]
+    return session(DEV, read_folder(root), "ada", {"idle": idle}, idle, **given).job
 
 
 def test_a_pod_that_is_not_replaced(root: Path) -> None:
@@ -68,14 +68,11 @@ def test_the_code_of_a_session(root: Path) -> None:
     """With a registry the code is in the image, and in a ConfigMap on request."""
     profile = replace(DEV, teams=(TeamProfile("vision", "images", registry="acme.example/ml"),))
     fields: Object = {"image": "python", "pool": "t4-spot", "gpus": 1, "namespace": "images"}
-    kinds = [
-        [
-            item["kind"]
-            for item in session(profile, read_folder(root), "ada", {}, "1h", code_in=where, **fields)
-        ]
+    dependents = [
+        session(profile, read_folder(root), "ada", {}, "1h", code_in=where, **fields).dependents
         for where in (None, CodeIn.IMAGE, CodeIn.CONFIG_MAP)
     ]
-    assert kinds == [["Job"], ["Job"], ["Job", "ConfigMap"]]
+    assert [[item["kind"] for item in items] for items in dependents] == [[], [], ["ConfigMap"]]
 
 
 @pytest.mark.parametrize("idle", ["soon", "1s"])
