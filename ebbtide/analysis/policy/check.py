@@ -17,15 +17,16 @@ from ebbtide.declaration.catalog.prices import Prices, replaced_prices
 from ebbtide.text import and_list
 
 EXCEPTIONS: Final = Rule(
+    lambda _: (),  # its violations depend on all other rules; `check` yields them
     id="current-exceptions",
     title="Exceptions have not expired, and each matches a violation.",
     level=Level.ADVISORY,
     reason="An exception that outlives its cause hides the next violation.",
     source="the policy's own list",
-    check=lambda _: (),  # its violations depend on all other rules; `check` yields them
 )
 
 LOOSENED: Final = Rule(
+    lambda _: (),  # it is about two policies; `check` yields its violations
     id="policy-not-loosened",
     title="A change does not loosen the policy that it is reviewed by.",
     level=Level.ADVISORY,
@@ -33,7 +34,6 @@ LOOSENED: Final = Rule(
     "team may loosen its policy: first the policy alone, for which this rule is advisory at any level, then "
     "what it permits.",
     source="the policy of the earlier version, with `ebbtide review --against`",
-    check=lambda _: (),  # it is about two policies; `check` yields its violations
 )
 
 RULES: Final = (

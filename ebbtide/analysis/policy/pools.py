@@ -3,11 +3,12 @@ scaling to zero, spot machines."""
 
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Final
 
 from ebbtide.analysis.charges import footprints_with_disks
 from ebbtide.analysis.policy.protection import is_ephemeral
-from ebbtide.analysis.policy.rule import WHOLE, Reviewed, RuleFinding, of_cluster, of_pool, pod_spec, rule
+from ebbtide.analysis.policy.rule import WHOLE, Reviewed, Rule, RuleFinding, of_cluster, of_pool, pod_spec
 from ebbtide.analysis.policy.settings import Level
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.recording.recording import Resource
@@ -53,8 +54,9 @@ def _cost(stack: Reviewed, name: str, words: str) -> Iterator[RuleFinding]:
             yield RuleFinding(WHOLE, message, is_undecided=True)
 
 
-@rule(
-    "idle-cost",
+@partial(
+    Rule,
+    id="idle-cost",
     title="The cost without work is within limits.idleUsdPerHour and idleUsdPerMonth.",
     level=Level.MANDATORY,
     reason=f"Idle cost is paid all the time. {_SET}",
@@ -64,8 +66,9 @@ def _idle_cost(stack: Reviewed) -> Iterator[RuleFinding]:
     return _cost(stack, "idle", "without work")
 
 
-@rule(
-    "maximum-cost",
+@partial(
+    Rule,
+    id="maximum-cost",
     title="The cost at the maximum node counts is within limits.maximumUsdPerHour and maximumUsdPerMonth.",
     level=Level.MANDATORY,
     reason=f"The maximum node counts are the only bound of an autoscaled cluster's bill. {_SET}",
@@ -79,8 +82,9 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in patterns)
 
 
-@rule(
-    "approved-regions",
+@partial(
+    Rule,
+    id="approved-regions",
     title="Clusters and pools are in limits.regions.",
     level=Level.MANDATORY,
     reason=f"Data residency, quota and price depend on the region. {_SET}",
@@ -104,8 +108,9 @@ def _approved_regions(stack: Reviewed) -> Iterator[RuleFinding]:
             yield RuleFinding(subject, f"{location} is not approved; approved: {', '.join(approved)}.")
 
 
-@rule(
-    "approved-machines",
+@partial(
+    Rule,
+    id="approved-machines",
     title="Machine types are in limits.machines.",
     level=Level.MANDATORY,
     reason=f"Quota and budget are granted by machine family. {_SET}",
@@ -123,8 +128,9 @@ def _approved_machines(stack: Reviewed) -> Iterator[RuleFinding]:
             yield RuleFinding(of_pool(pool), message)
 
 
-@rule(
-    "lifetime",
+@partial(
+    Rule,
+    id="lifetime",
     title="Stacks named in limits.ephemeralStacks have a lifetime.",
     level=Level.MANDATORY,
     reason="A forgotten cluster of a review keeps being billed.",
@@ -139,8 +145,9 @@ def _lifetime(stack: Reviewed) -> Iterator[RuleFinding]:
             yield RuleFinding(of_cluster(cluster), f"{message}Write lifetime: {{hours: 8}}, for example.")
 
 
-@rule(
-    LONGEST_LIFETIME,
+@partial(
+    Rule,
+    id=LONGEST_LIFETIME,
     title="Lifetimes are within limits.lifetimeHours.",
     level=Level.MANDATORY,
     reason=f"A cluster that never expires is not ephemeral. {_SET}",
@@ -157,8 +164,9 @@ def _longest_lifetime(stack: Reviewed) -> Iterator[RuleFinding]:
             yield RuleFinding(WHOLE, message)
 
 
-@rule(
-    "work-pools-tainted",
+@partial(
+    Rule,
+    id="work-pools-tainted",
     title="Work pools are tainted.",
     level=Level.MANDATORY,
     reason="A system pod on a work pool prevents the scale-down of a GPU node.",
@@ -185,8 +193,9 @@ def _work_pools_tainted(stack: Reviewed) -> Iterator[RuleFinding]:
             yield RuleFinding(of_pool(pool), message)
 
 
-@rule(
-    "work-pools-from-zero",
+@partial(
+    Rule,
+    id="work-pools-from-zero",
     title="Work pools scale to zero.",
     level=Level.ADVISORY,
     reason="A minimum is paid all the time. Advisory, since a warm node may be worth its price.",
@@ -198,8 +207,9 @@ def _work_pools_from_zero(stack: Reviewed) -> Iterator[RuleFinding]:
             yield RuleFinding(of_pool(pool), f"It keeps {pool.idle_nodes} nodes without work. Write min: 0.")
 
 
-@rule(
-    "spot-system",
+@partial(
+    Rule,
+    id="spot-system",
     title="System pools do not run on spot machines.",
     level=Level.ADVISORY,
     reason="A preemption stops cluster DNS and Kueue until a new node is ready; running work continues. "
@@ -216,8 +226,9 @@ def _spot_system(stack: Reviewed) -> Iterator[RuleFinding]:
             )
 
 
-@rule(
-    "spot-stateful",
+@partial(
+    Rule,
+    id="spot-stateful",
     title="Stateful workloads do not run on spot machines.",
     level=Level.MANDATORY,
     reason="A preempted database may lose writes, and is unavailable until it has restarted.",

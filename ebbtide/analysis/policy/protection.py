@@ -4,9 +4,10 @@ floating versions of images, charts and kustomizations."""
 import json
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Final, assert_never
 
-from ebbtide.analysis.policy.rule import Reviewed, RuleFinding, Subject, of_cluster, of_pool, pod_spec, rule
+from ebbtide.analysis.policy.rule import Reviewed, Rule, RuleFinding, Subject, of_cluster, of_pool, pod_spec
 from ebbtide.analysis.policy.settings import Level
 from ebbtide.analysis.reading import gke
 from ebbtide.analysis.reading.facts import Inputs
@@ -48,8 +49,9 @@ def is_ephemeral(cluster: Resource) -> bool:
     return LABEL in {**inputs.labels("resourceLabels"), **inputs.labels("tags")}
 
 
-@rule(
-    "private-nodes",
+@partial(
+    Rule,
+    id="private-nodes",
     title="Nodes have no public addresses.",
     level=Level.MANDATORY,
     reason="A node with a public address can be reached without passing a load balancer or a network policy.",
@@ -82,8 +84,9 @@ def _private_nodes(stack: Reviewed) -> Iterator[RuleFinding]:
             yield RuleFinding(of_pool(pool), "Its nodes have public addresses. Keep private nodes enabled.")
 
 
-@rule(
-    "control-plane-access",
+@partial(
+    Rule,
+    id="control-plane-access",
     title="The control plane's address is restricted to authorized networks.",
     level=Level.ADVISORY,
     reason=_CONTROL_PLANE_REASON,
@@ -119,8 +122,9 @@ def _aks_networks(inputs: Inputs) -> tuple[str, ...] | None:
     )
 
 
-@rule(
-    "workload-identity-login",
+@partial(
+    Rule,
+    id="workload-identity-login",
     title="A cluster that CI deploys has the login workloadidentity.",
     level=Level.ADVISORY,
     reason="The identity token of a job on GitHub's runners is valid for ten minutes, and `az login` "
@@ -149,8 +153,9 @@ def _users(kubeconfig: str) -> tuple[Inputs, ...]:
         return ()
 
 
-@rule(
-    "permanent-protected",
+@partial(
+    Rule,
+    id="permanent-protected",
     title="A cluster without a lifetime is protected from deletion.",
     level=Level.MANDATORY,
     reason="Deleting a cluster ends all its work and releases its addresses and identities.",
@@ -168,8 +173,9 @@ def _permanent_protected(stack: Reviewed) -> Iterator[RuleFinding]:
         yield RuleFinding(of_cluster(cluster), message)
 
 
-@rule(
-    "data-kept",
+@partial(
+    Rule,
+    id="data-kept",
     title="A change deletes nothing that contains people's data.",
     level=Level.MANDATORY,
     reason="Outputs of Jobs, checkpoints and images cannot be created again. An exception, also in the "
@@ -246,8 +252,9 @@ def _kustomizations(stack: Reviewed) -> Iterator[RuleFinding]:
             yield RuleFinding(stack.subject(resource), message)
 
 
-@rule(
-    "fixed-versions",
+@partial(
+    Rule,
+    id="fixed-versions",
     title="Images, charts and kustomizations have a fixed version.",
     level=Level.MANDATORY,
     reason="A floating version changes what runs without a reviewed change.",

@@ -1,7 +1,7 @@
 """Policy rules, and the stack that they check."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Final
 
 from ebbtide.analysis.charges import Charge
@@ -100,42 +100,28 @@ class Reviewed:
         return (resource for resource in self.recording.of_type(type_) if not resource.read)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Rule:
-    """A policy rule.
+    """A policy rule, made of a check by `@partial(Rule, …)`.
 
     Attributes:
+        check: yields the violations.
         id: id in configuration.
         title: requirement.
         level: default level.
         reason: purpose, and reason for the default level.
         source: documentation or benchmark, with version or date.
-        check: yields the violations.
         is_of_change: True for a rule on a change, not on a stack: an exception in the same change excuses it.
     """
 
+    check: Callable[[Reviewed], Iterable[RuleFinding]]
+    _: KW_ONLY
     id: str
     title: str
     level: Level
     reason: str
     source: str
-    check: Callable[[Reviewed], Iterable[RuleFinding]]
     is_of_change: bool = False
-
-
-def rule(
-    id_: str, /, *, title: str, level: Level, reason: str, source: str, is_of_change: bool = False
-) -> Callable[[Callable[[Reviewed], Iterable[RuleFinding]]], Rule]:
-    """Return a decorator that makes a check a `Rule`."""
-    return lambda check: Rule(
-        id=id_,
-        title=title,
-        level=level,
-        reason=reason,
-        source=source,
-        check=check,
-        is_of_change=is_of_change,
-    )
 
 
 def of_pool(pool: RecordedPool) -> Subject:

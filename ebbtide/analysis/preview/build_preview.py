@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date
 from typing import Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel
@@ -55,7 +54,6 @@ def preview_of(
     recording: Recording,
     warnings: Iterable[str] = (),
     policy: Policy | None = None,
-    today: date | None = None,
     *,
     declaration: Declaration | None = None,
     errors: Iterable[str] = (),
@@ -68,7 +66,6 @@ def preview_of(
         recording: the recording of the program.
         warnings: warnings besides the program's.
         policy: the stack's policy; None for the default one.
-        today: date to compare the policy's exceptions with; by default the current date.
         declaration: the stack's declaration, for the files that it extends.
         errors: errors besides the program's, such as those of other stacks that extend this one's file.
         earlier: policy and prices before the change under review, if any.
@@ -78,16 +75,8 @@ def preview_of(
     cost = charges(recording, clusters, pools)
     cost_report = _cost(cost)
     of_pools = (charge for charge in cost_report.charges if charge.pool)
-    findings = check(
-        recording,
-        clusters,
-        pools,
-        cost,
-        policy or Policy(),
-        today,
-        earlier=earlier,
-        deleted=deleted,
-    )
+    rules = policy or Policy()
+    findings = check(recording, clusters, pools, cost, rules, earlier=earlier, deleted=deleted)
     flavors = read_flavors(recording, pools)
     pool_of_flavor = {name: pools[own[0]].name for name, own in flavors.items() if len(own) == 1}
     queues = read_queues(recording, pools, flavors)
