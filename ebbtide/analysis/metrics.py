@@ -51,6 +51,17 @@ class MetricSources:
     queues: bool
     store: str
 
+    def unused(self, hours: int) -> str:
+        """Return a query of the GPUs that a pod has held for some hours without using them."""
+        location = f'location="{self.location}",' if self.cloud is CloudKind.GKE else ""
+        series = f'{_UTILIZATION}{{cluster="{self.cluster}",{location}{_HELD}}}'
+
+        def held(offset: str = "") -> str:
+            return f"max by (namespace, pod, Hostname, gpu) ({series}{offset})"
+
+        unused = f"max_over_time({held()}[{hours}h:1m]) == 0"
+        return f"{unused} and {held()} and {held(f' offset {hours}h')}"
+
 
 def metric_sources(recording: Recording) -> MetricSources | None:
     """Return the metrics of a recorded stack's first cluster with managed Prometheus; None without one."""
@@ -91,30 +102,3 @@ def _store(recording: Recording, cloud: CloudKind) -> str:
         case _:
             assert_never(cloud)
     return next(iter(ids), "")
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """Series of a cluster's metrics."""
-
-    sources: MetricSources
-
-    def of(self, metric: str, *matchers: str) -> str:
-        """Return the cluster's series of a Prometheus metric."""
-        own = [f'cluster="{self.sources.cluster}"']
-        if self.sources.cloud is CloudKind.GKE:
-            own.append(f'location="{self.sources.location}"')
-        return f"{metric}{{{','.join([*own, *matchers])}}}"
-
-    def held(self, metric: str) -> str:
-        """Return the series of GPUs that pods hold."""
-        return self.of(metric, _HELD)
-
-    def unused(self, hours: int) -> str:
-        """Return the GPUs that a pod has held for some hours without using them."""
-
-        def held(offset: str = "") -> str:
-            return f"max by (namespace, pod, Hostname, gpu) ({self.held(_UTILIZATION)}{offset})"
-
-        unused = f"max_over_time({held()}[{hours}h:1m]) == 0"
-        return f"{unused} and {held()} and {held(f' offset {hours}h')}"

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
 
 from ebbtide.analysis.charges import Rates, deployed, rates_of
-from ebbtide.analysis.metrics import MetricSources, Series, metric_sources
+from ebbtide.analysis.metrics import MetricSources, metric_sources
 from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.connect import metric_source
 from ebbtide.clients.clouds.interfaces import CloudApiError
@@ -242,7 +242,7 @@ def gpu_status(sources: MetricSources | None) -> GpuStatus:
     if sources is None or not sources.gpus:
         return GpuStatus(measured=False)
     try:
-        samples = metric_source(sources.cloud, sources.store).query(Series(sources).unused(UNUSED_HOURS))
+        samples = metric_source(sources.cloud, sources.store).query(sources.unused(UNUSED_HOURS))
     except CloudApiError as error:
         return GpuStatus(measured=True, unknown=str(error))
     held = Counter(

@@ -6,7 +6,7 @@ from pathlib import Path
 import promql_parser
 import pytest
 
-from ebbtide.analysis.metrics import MetricSources, Series
+from ebbtide.analysis.metrics import MetricSources
 from ebbtide.operations.status import UNUSED_HOURS, gpu_status
 from ebbtide.operations.status_report import GpuStatus, UnusedGpus
 from ebbtide.values.cloud_kind import CloudKind
@@ -86,4 +86,4 @@ def test_a_deleted_workspace_is_the_reason() -> None:
 @every_cloud
 def test_the_query_is_promql(cloud: CloudKind) -> None:
     """Prometheus' grammar accepts the query."""
-    promql_parser.parse(Series(_sources(cloud)).unused(UNUSED_HOURS))
+    promql_parser.parse(_sources(cloud).unused(UNUSED_HOURS))
