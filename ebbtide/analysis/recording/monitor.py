@@ -10,7 +10,7 @@ it sets them, and nothing else; a resource that is only read has none of them. T
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final, NoReturn, cast
+from typing import Final, NoReturn, TypeAlias, cast
 
 from google.protobuf import empty_pb2
 from pulumi.runtime.mocks import MockCallArgs, MockEngine, MockMonitor, MockResourceArgs, Mocks
@@ -26,7 +26,7 @@ from ebbtide.analysis.recording.recording import (
     Severity,
     urn_of,
 )
-from ebbtide.analysis.recording.values import SECRET_TEXT, Plain, Secret, fill_struct, properties
+from ebbtide.analysis.recording.values import SECRET_TEXT, Plain, Secret, fill_struct, mapped, properties
 
 _MIN_SECRET_LENGTH: Final = 6
 """Shorter secrets are not masked: masking every `a` or `true` would garble the text and hide nothing."""
@@ -39,6 +39,7 @@ NEEDS_STATE: Final = "state"
 """Target of the callbacks of transforms that need a state, which a preview does not have."""
 _GET_RESOURCE: Final = "pulumi:pulumi:getResource"
 _RESOURCE_MARK: Final = "@isPulumiResource"  # the SDK's marker on exported resources
+_Request: TypeAlias = "resource_pb2.RegisterResourceRequest | resource_pb2.ReadResourceRequest"
 Frames = tuple[tuple[str, int], ...]
 _EVENTS: Final = (
     "before_create",
@@ -68,15 +69,7 @@ class MessageLog:
 
     def cleaned(self, value: Plain) -> Plain:
         """Mask the configuration's secrets in a value that reaches the monitor unwrapped."""
-        if not self._secrets:
-            return value
-        if isinstance(value, str):
-            return self.clean(value)
-        if isinstance(value, dict):
-            return {key: self.cleaned(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [self.cleaned(item) for item in value]
-        return value
+        return mapped(value, lambda leaf: self.clean(leaf) if isinstance(leaf, str) else leaf)
 
     def add(self, severity: Severity, text: str, urn: str = "") -> None:
         """Record a message."""
@@ -215,19 +208,11 @@ class RecordingMonitor(MockMonitor):
 
         sent = properties(request.object)
         inputs = self._with_ignored(urn, sent, request.ignoreChanges)
-        provider = provider_of(request.provider)
         id_: str | None = None
         outputs: dict[str, Plain] = {}
         assumed: tuple[str, ...] = ()
         if request.custom:
-            question = Question(
-                token=request.type,
-                name=request.name,
-                inputs=inputs,
-                provider=self._settings(provider, request.type),
-                id=request.importId or None,
-            )
-            id_, outputs, assumed = self._answer(question, request.additionalSecretOutputs)
+            id_, outputs, assumed = self._answer(request, inputs, request.importId or None)
 
         goal = self._goals.get(request.parent, _NO_GOAL).of_child(request)
         self._goals[urn] = goal
@@ -248,7 +233,7 @@ class RecordingMonitor(MockMonitor):
                 for key in sorted(request.propertyDependencies)
                 if request.propertyDependencies[key].urns
             },
-            provider=provider,
+            provider=provider_of(request.provider),
             protect=bool(goal.protect),
             deleted_with=goal.deleted_with,
             retain_on_delete=bool(goal.retain_on_delete),
@@ -269,9 +254,7 @@ class RecordingMonitor(MockMonitor):
         fill_struct(response.object, _changed(sent, outputs))
         return response
 
-    def _remember(
-        self, urn: str, request: resource_pb2.RegisterResourceRequest | resource_pb2.ReadResourceRequest
-    ) -> None:
+    def _remember(self, urn: str, request: _Request) -> None:
         trace = cast("source_pb2.StackTrace", request.stackTrace)  # pyright: ignore[reportUnknownMemberType]
         number = trace.frames[0].pc.line if trace.frames else 0
         if urn in self._numbers:
@@ -289,15 +272,7 @@ class RecordingMonitor(MockMonitor):
         urn = urn_of(self._stack, self._project, request.parent, request.type, request.name)
         self._remember(urn, request)
         inputs = properties(request.properties)
-        provider = provider_of(request.provider)
-        question = Question(
-            token=request.type,
-            name=request.name,
-            inputs=inputs,
-            provider=self._settings(provider, request.type),
-            id=request.id,
-        )
-        id_, outputs, assumed = self._answer(question, request.additionalSecretOutputs)
+        id_, outputs, assumed = self._answer(request, inputs, request.id)
         self._recorded[urn] = Resource(
             urn=urn,
             type=request.type,
@@ -309,7 +284,7 @@ class RecordingMonitor(MockMonitor):
             outputs=outputs,
             assumed=assumed,
             dependencies=tuple(sorted(request.dependencies)),
-            provider=provider,
+            provider=provider_of(request.provider),
             version=request.version or None,
         )
         response = resource_pb2.ReadResourceResponse(urn=urn, id=id_, properties=request.properties)
@@ -398,15 +373,19 @@ class RecordingMonitor(MockMonitor):
         return self._ambient[package]
 
     def _answer(
-        self, question: Question, secret_outputs: Iterable[str]
+        self, request: _Request, inputs: Mapping[str, Plain], existing: str | None
     ) -> tuple[str, dict[str, Plain], tuple[str, ...]]:
-        """Return the id, the outputs and the assumed paths in them."""
+        """Return the id of a resource, which may exist, its outputs, and the assumed paths in them."""
+        provider = self._settings(provider_of(request.provider), request.type)
+        question = Question(
+            token=request.type, name=request.name, inputs=inputs, provider=provider, id=existing
+        )
         answer = self._assumptions.answer(question)
         outputs = {
             **question.inputs,
             **{key: overlaid(question.inputs.get(key), value) for key, value in answer.outputs.items()},
         }
-        for key in secret_outputs:
+        for key in request.additionalSecretOutputs:
             if key in outputs and not isinstance(outputs[key], Secret):
                 outputs[key] = Secret(outputs[key])
         return answer.id, outputs, assumed_paths(question, answer)

@@ -6,7 +6,7 @@ secret up to its property: slower, and less exact than a recording requires.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
@@ -104,13 +104,16 @@ def masked(value: Plain, path: str = "") -> Any:
 
 def revealed(value: Plain) -> Plain:
     """Unwrap a value's secrets for computation; never for display."""
-    if isinstance(value, Secret):
-        return revealed(value.value)
+    return mapped(value, lambda leaf: revealed(leaf.value) if isinstance(leaf, Secret) else leaf)
+
+
+def mapped(value: Plain, change: Callable[[Plain], Plain]) -> Plain:
+    """Return a value in which each scalar, secret and unknown value is changed."""
     if isinstance(value, dict):
-        return {key: revealed(item) for key, item in value.items()}
+        return {key: mapped(item, change) for key, item in value.items()}
     if isinstance(value, list):
-        return [revealed(item) for item in value]
-    return value
+        return [mapped(item, change) for item in value]
+    return change(value)
 
 
 def at(value: Plain, path: str) -> Plain:

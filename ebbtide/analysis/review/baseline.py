@@ -16,7 +16,7 @@ from ebbtide.analysis.preview.stack_files import StackFileError, StackFiles, rea
 from ebbtide.analysis.reading import state
 from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.recording import Recording, Resource
-from ebbtide.analysis.recording.values import Plain
+from ebbtide.analysis.recording.values import Plain, mapped
 from ebbtide.analysis.review.difference import updates
 from ebbtide.declaration.catalog.prices import PriceFileError, current_own_prices
 from ebbtide.errors import EbbtideError
@@ -154,21 +154,15 @@ def _at_ref(files: StackFiles, ref: str) -> Baseline:
 
 def _moved(recording: Recording, old: str, new: str) -> Recording:
     """Return a recording with the paths of its checkout replaced, since they are not changes."""
+
+    def moved(value: Plain) -> Plain:
+        return mapped(value, lambda leaf: leaf.replace(old, new) if isinstance(leaf, str) else leaf)
+
     resources = (
-        replace(resource, inputs={key: _replaced(value, old, new) for key, value in resource.inputs.items()})
+        replace(resource, inputs={key: moved(value) for key, value in resource.inputs.items()})
         for resource in recording
     )
     return replace(recording, resources=tuple(resources))
-
-
-def _replaced(value: Plain, old: str, new: str) -> Plain:
-    if isinstance(value, str):
-        return value.replace(old, new)
-    if isinstance(value, list):
-        return [_replaced(item, old, new) for item in value]
-    if isinstance(value, dict):
-        return {key: _replaced(item, old, new) for key, item in value.items()}
-    return value
 
 
 def _commit(directory: Path, ref: str) -> str:

@@ -12,7 +12,7 @@ from ebbtide.analysis.changes.inputs import FieldChange, field_changes, is_delet
 from ebbtide.analysis.changes.property_path import top_level
 from ebbtide.analysis.recording.assumption_tables import is_assumed
 from ebbtide.analysis.recording.recording import Recording, Resource, former_resources
-from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret, at, leaves
+from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret, at, leaves, mapped
 from ebbtide.declaration.model.addons import REMOTE_INPUTS
 
 Action: TypeAlias = Literal["adopt", "create", "update", "replace", "delete"]
@@ -144,7 +144,8 @@ class _Plan:
             self.created.add(resource.urn)
             return
         fields = self._fields(old, resource)
-        if any(change.replaces for change in fields) or self._is_replaced_with(resource):
+        with_others = any(self._action(urn) == "replace" for urn in resource.replace_with)
+        if with_others or any(change.replaces for change in fields):
             self._replace(old, resource, fields)
         elif fields:
             self.changes[resource.urn] = Change("update", old, resource, fields)
@@ -226,9 +227,6 @@ class _Plan:
         for resource in (self.after[urn] for urn in urns if urn in self.after):
             yield from _assumed(resource)
 
-    def _is_replaced_with(self, new: Resource) -> bool:
-        return any(self._action(urn) == "replace" for urn in new.replace_with)
-
     def _action(self, urn: str) -> Action | None:
         change = self.changes.get(urn)
         return change.action if change else None
@@ -262,14 +260,14 @@ def _remote_inputs(recording: Recording, component: str | None) -> Plain:
 
 def _without(value: Plain, assumed: frozenset[str]) -> Plain:
     """Return a value in which every text that contains an assumed one is unknown."""
-    if isinstance(value, dict):
-        return {key: _without(item, assumed) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_without(item, assumed) for item in value]
-    text = value.value if isinstance(value, Secret) else value
-    if not isinstance(text, str):
-        return value
-    return UNKNOWN if is_assumed(text) or any(item in text for item in assumed) else value
+
+    def known(leaf: Plain) -> Plain:
+        text = leaf.value if isinstance(leaf, Secret) else leaf
+        if not isinstance(text, str):
+            return leaf
+        return UNKNOWN if is_assumed(text) or any(item in text for item in assumed) else leaf
+
+    return mapped(value, known)
 
 
 def _texts(value: Any) -> str:

@@ -13,16 +13,16 @@ would be created again for the old pool and wait there for Kueue's timeout. Thei
 reactivated instead: Kueue then admits it to the new pool (Kueue 0.19, `spec.active` of Workload).
 """
 
-import copy
 import hashlib
 import json
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ebbtide.analysis.recording.recording import Recording, Resource, urn_name
+from ebbtide.analysis.recording.values import mapped
 from ebbtide.analysis.review.build_review import POOL_NAMES, new_pools_beside
 from ebbtide.clients.kubernetes import Api, ApiError, Object
 from ebbtide.clients.kubernetes.objects import condition, part, parts, text
@@ -55,6 +55,7 @@ _DISRUPTION: Final = timedelta(hours=1)
 upgrade strategies, 2026)."""
 _STEP: Final = 2.0
 _TOO_MANY: Final = 429
+_SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,15 +211,8 @@ def renamed(deployment: Mapping[str, Any], names: Mapping[str, str]) -> dict[str
         if pool.resource_name in names
         for urn in pool.urns
     }
-    return _replaced(copy.deepcopy(dict(deployment)), urns)
-
-
-def _replaced(value: Any, urns: Mapping[str, str]) -> Any:
-    if isinstance(value, dict):
-        return {key: _replaced(item, urns) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType] - JSON
-    if isinstance(value, list):
-        return [_replaced(item, urns) for item in value]  # pyright: ignore[reportUnknownVariableType] - JSON
-    return urns.get(value, value) if isinstance(value, str) else value
+    state = mapped(dict(deployment), lambda leaf: urns.get(leaf, leaf) if isinstance(leaf, str) else leaf)
+    return cast("dict[str, Any]", state)
 
 
 def swapped(name: str) -> dict[str, str]:
@@ -286,20 +280,14 @@ def _drained(api: Api, pool: DrainedPool, watch: Callable[[str], None]) -> bool:
             _evict(api, pod)
         elif workload and workload not in requeued and (late or workload not in running):
             _deactivate(api, workload, pool)
-    watch(_description(pool, pods, end, late=late))
+    watch(_description(pool, pods, "evicting" if late else f"they have until {clock.in_utc(end)}"))
     return False
 
 
-def _description(pool: DrainedPool, pods: Sequence[Object], end: datetime, *, late: bool) -> str:
-    names = ", ".join(_names(pods))
-    until = "evicting" if late else f"they have until {end:%Y-%m-%d %H:%M} UTC"
-    return f"pool {pool.name}: {several(len(pods), 'pod')} on its old nodes ({names}); {until}"
-
-
-def _names(pods: Iterable[Object]) -> list[str]:
-    """Return the first names of pods, with their namespaces."""
+def _description(pool: DrainedPool, pods: Sequence[Object], until: str) -> str:
     names = sorted(f"{text(pod, 'metadata', 'namespace')}/{text(pod, 'metadata', 'name')}" for pod in pods)
-    return [*names[:3], *(["…"] if len(names) > 3 else [])]  # noqa: PLR2004 - a line's worth
+    shown = ", ".join([*names[:_SHOWN], *(["…"] if len(names) > _SHOWN else [])])
+    return f"pool {pool.name}: {several(len(pods), 'pod')} on its old nodes ({shown}); {until}"
 
 
 def _cordoned(api: Api, node: Object) -> datetime:
