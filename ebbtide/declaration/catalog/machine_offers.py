@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 from ebbtide.declaration.catalog.accelerators import short_for
 from ebbtide.declaration.catalog.clouds import region_of
@@ -60,11 +60,12 @@ class MachineOffer:
     locations: tuple[str, ...]
 
 
-def accelerator_types(cloud: CloudKind) -> list[str]:
+@cache
+def accelerator_types(cloud: CloudKind) -> tuple[str, ...]:
     """Return all accelerator types of a cloud, built-in or attachable."""
     machines = (find_machine(cloud, name) for name in machine_names(cloud))
     own = (machine.accelerator for machine in machines if machine is not None and machine.accelerator)
-    return list(dict.fromkeys((*(attachable_types() if cloud is CloudKind.GKE else ()), *own)))
+    return tuple(dict.fromkeys((*(attachable_types() if cloud is CloudKind.GKE else ()), *own)))
 
 
 def machine_offers(cloud: CloudKind, *, gpu: str = "", region: str = "") -> list[MachineOffer]:

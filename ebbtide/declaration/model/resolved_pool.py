@@ -395,21 +395,20 @@ def _local_ssds(config: LocalSsdConfig | None, pool: Pool) -> LocalSsdConfig | N
     return config.model_copy(update={"local_ssd_count": known.own})
 
 
-def _has_cache(pool: Pool) -> bool:
+def has_image_cache(pool: Pool) -> bool:
+    """Return whether a pool has a disk with container images, which needs image streaming."""
     return any(disk.mode is not None for disk in pool.secondary_boot_disks)
 
 
 def _gke_only(pool: Pool) -> dict[str, object]:
     scheduled = isinstance(pool.capacity, FlexStart | Queued)
     steady, series = isinstance(pool.capacity, OnDemand | Reservation), _series(pool)
-    policy = pool.location_policy or ("balanced" if steady else "any")
+    policy, streams = pool.location_policy or ("balanced" if steady else "any"), pool.image_streaming
     return {
         "location_policy": policy if pool.nodes.count is None else pool.location_policy,
         "auto_repair": (not scheduled) if pool.auto_repair is None else pool.auto_repair,
         "auto_upgrade": True if pool.auto_upgrade is None else pool.auto_upgrade,
-        "image_streaming": True
-        if pool.image_streaming is None and _has_cache(pool)
-        else pool.image_streaming,
+        "image_streaming": True if streams is None and has_image_cache(pool) else streams,
         "gvnic": True if pool.gvnic is None and series and series.gvnic_only else pool.gvnic,
         "ephemeral_storage_local_ssd_config": _local_ssds(pool.ephemeral_storage_local_ssd_config, pool),
         "local_nvme_ssd_block_config": _local_ssds(pool.local_nvme_ssd_block_config, pool),

@@ -1,7 +1,6 @@
 """GPUs and TPUs: types and counts of a machine, TPU slices, sharing, and drivers."""
 
 from collections.abc import Iterator
-from functools import cache
 
 from ebbtide.declaration.catalog.accelerators import (
     AMD,
@@ -15,6 +14,7 @@ from ebbtide.declaration.catalog.accelerators import (
     tpu_topologies,
     vendor,
 )
+from ebbtide.declaration.catalog.machine_offers import accelerator_types
 from ebbtide.declaration.catalog.machines import (
     Machine,
     attachable_counts,
@@ -59,25 +59,10 @@ _NO_DRIVER = "Pods that request a GPU would stay pending, because the nodes woul
 _AMD_DOCS = "azure-aks-docs use-amd-gpus.md (2025-06)"
 
 
-@cache
-def _built_in(cloud: CloudKind) -> dict[str, list[str]]:
-    """Return the machine types by the accelerators that are part of them."""
-    machines_by_accelerator: dict[str, list[str]] = {}
-    for name in machine_names(cloud):
-        machine = find_machine(cloud, name)
-        if machine is not None and machine.accelerator:
-            machines_by_accelerator.setdefault(machine.accelerator, []).append(name)
-    return machines_by_accelerator
-
-
-def _known_types(cloud: CloudKind) -> list[str]:
-    attachable = attachable_types() if cloud is CloudKind.GKE else []
-    return [*attachable, *_built_in(cloud)]
-
-
 def _carriers(cloud: CloudKind, accelerator: str) -> str:
     """List machine types that support an accelerator type, shortened if there are many."""
-    own = _built_in(cloud).get(accelerator, [])
+    machines = (find_machine(cloud, name) for name in machine_names(cloud))
+    own = [machine.name for machine in machines if machine and machine.accelerator == accelerator]
     if own:
         return or_list(own) if len(own) <= _SOME else f"one of {', '.join(own[:_SOME])} and so on"
     return "one of the n1 series, such as n1-standard-8"
@@ -93,7 +78,7 @@ def _attached(pool: PoolIn) -> Iterator[tuple[Accelerator, Machine]]:
 def _unknown(accelerator: Accelerator, pool: PoolIn) -> bool:
     machine = pool.machine
     own = machine.accelerator if machine else ""
-    return accelerator.type != own and accelerator.type not in _known_types(pool.site.cloud)
+    return accelerator.type != own and accelerator.type not in accelerator_types(pool.site.cloud)
 
 
 @pool_rule("known accelerator", "catalog/data/machines.csv and attachable.csv")
@@ -104,18 +89,13 @@ def _is_known(pool: PoolIn) -> Iterator[Fault]:
     if short_for(accelerator.type, retired_names(cloud)):
         return
     own = [pool.machine.accelerator] if pool.machine and pool.machine.accelerator else []
-    meant = short_for(accelerator.type, own) or short_for(accelerator.type, _known_types(cloud))
-    near = (
-        f"; did you mean {or_list(meant)}?" if meant else did_you_mean(accelerator.type, _known_types(cloud))
-    )
-    yield Fault(
-        pool.at("accelerator.type"),
-        f"No accelerator {accelerator.type} is known on {service_name(cloud)}{near}",
-        NO_POOL,
-        f"Write type: {or_list(meant)}."
-        if meant
-        else "Write a known type, or declare the accelerators with the machine.",
-    )
+    known = accelerator_types(cloud)
+    near = did_you_mean(accelerator.type, known)
+    fix = "Write a known type, or declare the accelerators with the machine."
+    if meant := short_for(accelerator.type, own) or short_for(accelerator.type, known):
+        near, fix = f"; did you mean {or_list(meant)}?", f"Write type: {or_list(meant)}."
+    problem = f"No accelerator {accelerator.type} is known on {service_name(cloud)}{near}"
+    yield Fault(pool.at("accelerator.type"), problem, NO_POOL, fix)
 
 
 @pool_rule(
@@ -273,11 +253,8 @@ def _can_be_divided(pool: PoolIn) -> Iterator[Fault]:
     if elsewhere or not partition or partition in known:
         return
     fix = f"Write {or_list(list(known))}." if known else f"Remove {field}."
-    problem = (
-        f"{service_name(cloud)} cannot partition {accelerator.type} into {partition}."
-        if known
-        else f"{service_name(cloud)} cannot partition {accelerator.type} at all."
-    )
+    into = f"into {partition}" if known else "at all"
+    problem = f"{service_name(cloud)} cannot partition {accelerator.type} {into}."
     yield Fault(pool.at(f"accelerator.{field}"), problem, NO_POOL, fix)
 
 
@@ -298,14 +275,13 @@ def _of_gpus(pool: PoolIn) -> Iterator[Fault]:
     "GKE docs, gpus-multi and gpu-operator (2026); Azure/AgentBaker, cse_main.sh: ensureMigPartition",
 )
 def _sharing_driver(cluster: Cluster) -> Iterator[Fault]:
-    operator = cluster.addons.drivers == "gpu-operator"
     for pool in pools_of(cluster):
         accelerator = pool.pool.accelerator
         if accelerator is None or pool.resolved.has_cloud_driver:
             continue
         field, partition = _partition(accelerator)
         written = field if partition else "gpuSharingConfig" if accelerator.gpu_sharing_config else ""
-        if partition or (written and operator):
+        if partition or (written and cluster.addons.drivers == "gpu-operator"):
             cloud = service_name(pool.site.cloud)
             yield Fault(
                 pool.at(f"accelerator.{written}"),
@@ -322,13 +298,8 @@ def _sharing_driver(cluster: Cluster) -> Iterator[Fault]:
     CloudKind.GKE,
 )
 def _mps_in_teams(cluster: Cluster) -> Iterator[Fault]:
-    mps = {
-        pool.name
-        for pool in cluster.pools
-        if pool.accelerator is not None
-        and pool.accelerator.gpu_sharing_config is not None
-        and pool.accelerator.gpu_sharing_config.gpu_sharing_strategy == "mps"
-    }
+    sharing = ((pool.name, pool.accelerator.gpu_sharing_config) for pool in cluster.pools if pool.accelerator)
+    mps = {name for name, config in sharing if config and config.gpu_sharing_strategy == "mps"}
     for path, team, pools in confined_teams(cluster, mps):
         yield Fault(
             path,
@@ -431,11 +402,8 @@ def _something_to_install_on(cluster: Cluster) -> Iterator[Fault]:
     mode = cluster.addons.drivers
     if mode in ("managed", "none") or any(_left(cluster)):
         return
-    why = (
-        "every GPU pool has the cloud's driver"
-        if cluster.gpu_pools
-        else "the cluster has no pool with NVIDIA's GPUs"
-    )
+    none = "the cluster has no pool with NVIDIA's GPUs"
+    why = "every GPU pool has the cloud's driver" if cluster.gpu_pools else none
     yield Fault(
         "addons.drivers",
         f"There is no pool on which {mode} would install a driver: {why}.",
@@ -489,25 +457,20 @@ def _one_image_under_the_operator(cluster: Cluster) -> Iterator[Fault]:
 def _label_takes_the_plugin(cluster: Cluster) -> Iterator[Fault]:
     """Report a label that keeps GKE's device plugin off nodes, regardless of the driver's installer."""
     for pool in pools_of(cluster):
-        if pool.pool.labels.get(NO_PLUGIN_LABEL) != "true" or not pool.resolved.has_gpus:
-            continue
-        if cluster.addons.drivers in ("gpu-operator", "none") and not pool.resolved.has_cloud_driver:
-            continue
-        yield Fault(
-            pool.at(f"labels.{NO_PLUGIN_LABEL}"),
-            "The label keeps GKE's device plugin off the nodes, and no add-on installs another.",
-            "Pods that request a GPU would stay pending, because the nodes would have none allocatable.",
-            "Remove the label; with addons: {drivers: gpu-operator} it is derived.",
-        )
+        others = cluster.addons.drivers in ("gpu-operator", "none") and not pool.resolved.has_cloud_driver
+        if pool.pool.labels.get(NO_PLUGIN_LABEL) == "true" and pool.resolved.has_gpus and not others:
+            yield Fault(
+                pool.at(f"labels.{NO_PLUGIN_LABEL}"),
+                "The label keeps GKE's device plugin off the nodes, and no add-on installs another.",
+                "Pods that request a GPU would stay pending, because the nodes would have none allocatable.",
+                "Remove the label; with addons: {drivers: gpu-operator} it is derived.",
+            )
 
 
 @pool_rule("no driver for TPUs", "GKE docs, tpus (2026)", CloudKind.GKE)
 def _tpus_have_none(pool: PoolIn) -> Iterator[Fault]:
-    if (
-        pool.resolved.has_tpus
-        and pool.pool.accelerator is not None
-        and pool.pool.accelerator.driver is not None
-    ):
+    accelerator = pool.pool.accelerator
+    if pool.resolved.has_tpus and accelerator is not None and accelerator.driver is not None:
         yield Fault(
             pool.at("accelerator.driver"),
             "A TPU has no driver to install.",

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from ipaddress import IPv4Network
 
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.model.cloud import Aks
@@ -41,7 +40,7 @@ def _open_to_all(cluster: Cluster) -> Iterator[Fault]:
         network = parsed_range(text)
         if network is not None and network.prefixlen == 0:
             yield Fault(
-                f"cloud.access.networks[{index}]",
+                f"{_NETWORKS}[{index}]",
                 f"{text} allows the whole internet.",
                 "Anyone could reach the control plane.",
                 "Write the ranges of your offices and CI runners.",
@@ -55,14 +54,10 @@ def _open_to_all(cluster: Cluster) -> Iterator[Fault]:
     Severity.WARNED,
 )
 def _aks_open_server(cluster: Cluster) -> Iterator[Fault]:
-    if (
-        isinstance(cluster.cloud, Aks)
-        and not cluster.cloud.access.networks
-        and not cluster.cloud.access.private
-        and cluster.cloud.existing is None
-    ):
+    access = cluster.cloud.access
+    if not access.networks and not access.private and cluster.cloud.existing is None:
         yield Fault(
-            "cloud.access.networks",
+            _NETWORKS,
             "The API server is open to the internet.",
             "Anyone can reach it, and only Entra ID protects it.",
             "Write the ranges of your offices and CI runners under networks.",
@@ -76,7 +71,7 @@ def _is_integrated(cluster: Cluster) -> bool:
 
 @cluster_rule("authorized ranges need a public API server", _PRIVATE_AKS, CloudKind.AKS)
 def _no_ranges_on_aks(cluster: Cluster) -> Iterator[Fault]:
-    if isinstance(cluster.cloud, Aks) and cluster.cloud.access.private and cluster.cloud.access.networks:
+    if cluster.cloud.access.private and cluster.cloud.access.networks:
         yield Fault(
             _NETWORKS,
             "Authorized ranges apply only to a public API server on AKS, and this one is private.",
@@ -87,9 +82,7 @@ def _no_ranges_on_aks(cluster: Cluster) -> Iterator[Fault]:
 
 @cluster_rule("authorized ranges and public nodes", _AKS_RANGES, CloudKind.AKS)
 def _public_nodes(cluster: Cluster) -> Iterator[Fault]:
-    if not isinstance(cluster.cloud, Aks) or not cluster.cloud.access.networks:
-        return
-    for pool in pools_of(cluster):
+    for pool in pools_of(cluster) if cluster.cloud.access.networks else ():
         overrides = pool.pool.overrides
         if overrides.get("enableNodePublicIP") is True and not overrides.get("nodePublicIPPrefixID"):
             yield Fault(
@@ -142,9 +135,8 @@ def _zone(cluster: Cluster) -> Iterator[Fault]:
     f"{_GKE_RANGES}; {_AKS_RANGES}: up to 200, and 2,000 with API Server VNet Integration",
 )
 def _number_of_ranges(cluster: Cluster) -> Iterator[Fault]:
-    most, number = CLOUD_SPECS[cluster.site.cloud].authorized_networks, len(cluster.cloud.access.networks)
-    most = _RANGES_OF_INTEGRATION if _is_integrated(cluster) else most
-    if number > most:
+    number, spec = len(cluster.cloud.access.networks), CLOUD_SPECS[cluster.site.cloud]
+    if number > (most := _RANGES_OF_INTEGRATION if _is_integrated(cluster) else spec.authorized_networks):
         yield Fault(
             _NETWORKS,
             f"{number} ranges are declared, and the cloud supports at most {most}.",
@@ -162,8 +154,8 @@ def _outside(cluster: Cluster) -> Iterator[Fault]:
     if not cluster.cloud.access.private or cluster.cloud.existing is not None:
         return
     connected = "or in a connected one"
-    if cluster.site.cloud is CloudKind.GKE:
-        connected += " whose range is under access.networks" if cluster.cloud.access.networks else ""
+    if cluster.site.cloud is CloudKind.GKE and cluster.cloud.access.networks:
+        connected += " whose range is under access.networks"
     yield Fault(
         "cloud.access.private",
         "The control plane cannot be reached from outside the cluster's network.",
@@ -201,14 +193,9 @@ def _public_egress(cluster: Cluster) -> Iterator[Fault]:
     Severity.WARNED,
 )
 def _public_ranges(cluster: Cluster) -> Iterator[Fault]:
-    if not cluster.cloud.access.private:
-        return
-    for index, text in enumerate(cluster.cloud.access.networks):
-        try:
-            inside = IPv4Network(text).is_private
-        except ValueError:
-            continue
-        if not inside:
+    for index, text in enumerate(cluster.cloud.access.networks if cluster.cloud.access.private else ()):
+        network = parsed_range(text)
+        if network is not None and not network.is_private:
             yield Fault(
                 f"{_NETWORKS}[{index}]",
                 f"{text} is a public range, and the control plane has only a private address.",

@@ -10,7 +10,7 @@ from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import Pool, TaintEffect
 from ebbtide.declaration.model.rules.cluster import is_earlier
-from ebbtide.declaration.model.rules.rule import PoolIn, Severity, cluster_rule, pools_of, service_name
+from ebbtide.declaration.model.rules.rule import PoolIn, Severity, cluster_rule, pools_of
 from ebbtide.text import and_list
 from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
@@ -36,9 +36,8 @@ def _somewhere_untainted(cluster: Cluster) -> Iterator[Fault]:
         return
     if any(pool.taints is not None and not _hard_taints(pool) for pool in cluster.work_pools):
         return
-    for pool in pools_of(cluster):
-        hard = _hard_taints(pool.pool) if pool.pool.is_system else []
-        if hard:
+    for pool in _system(cluster):
+        if hard := _hard_taints(pool.pool):
             yield Fault(
                 pool.at(f"taints[{hard[0]}]"),
                 f"The pods of {and_list(makers)} tolerate no taint, and every pool has one.",
@@ -117,9 +116,7 @@ def _managed_kueue(cluster: Cluster) -> Iterator[Fault]:
 @cluster_rule("artifacts of existing pipelines", f"{_PIPELINES}, ml-pipeline-apiserver-deployment.yaml")
 def _existing_pipelines(cluster: Cluster) -> Iterator[Fault]:
     pipelines = cluster.addons.pipelines
-    if pipelines is None or not pipelines.existing:
-        return
-    if pipelines.artifacts != "cluster":
+    if pipelines is not None and pipelines.existing and pipelines.artifacts != "cluster":
         yield Fault(
             "addons.pipelines.artifacts",
             "The existing Kubeflow Pipelines keeps its own artifact store.",
@@ -202,7 +199,7 @@ def _cloud_has_logs(cluster: Cluster) -> Iterator[Fault]:
     if cluster.addons.logs is not None:
         yield Fault(
             "addons.logs",
-            f"{service_name(CloudKind.GKE)} collects the logs of pods in Cloud Logging without an add-on.",
+            "GKE collects the logs of pods in Cloud Logging without an add-on.",
             "The setting would have no effect.",
             "Remove logs.",
         )
@@ -317,12 +314,6 @@ def _data_on_spot(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
-def _spread(pool: PoolIn) -> bool:
-    if pool.pool.zones:
-        return len(pool.pool.zones) > 1
-    return pool.site.cloud is CloudKind.GKE and not pool.site.is_zonal
-
-
 @cluster_rule(
     "database disks in one zone",
     "GKE docs, persistent-volumes (2026); azure-aks-docs reliability-availability-zones-configure.md "
@@ -332,7 +323,7 @@ def _spread(pool: PoolIn) -> bool:
 def _data_in_one_zone(cluster: Cluster) -> Iterator[Fault]:
     keepers = _keepers(cluster)
     for pool in _system(cluster) if keepers else ():
-        if _spread(pool):
+        if pool.resolved.zone_count > 1:
             yield Fault(
                 pool.at("zones"),
                 f"The system pool spans zones, and a disk of {and_list(keepers)} is in one of them.",

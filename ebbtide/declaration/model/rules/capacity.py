@@ -76,8 +76,7 @@ class Row:
 def _run_duration(pool: PoolIn) -> str | None:
     capacity = pool.pool.capacity
     run = capacity.max_run_duration if isinstance(capacity, FlexStart | Queued) else None
-    within = run is None or _SHORTEST_RUN <= run <= _LONGEST_RUN
-    return None if within or run is None else durations.in_one_unit(run)
+    return None if run is None or _SHORTEST_RUN <= run <= _LONGEST_RUN else durations.in_one_unit(run)
 
 
 def _grace(pool: PoolIn) -> str | None:
@@ -86,8 +85,7 @@ def _grace(pool: PoolIn) -> str | None:
 
 
 def _grace_out_of_range(pool: PoolIn) -> str | None:
-    grace = pool.pool.shutdown_grace
-    return _grace(pool) if grace is not None and grace not in _GRACES else None
+    return None if pool.pool.shutdown_grace in _GRACES else _grace(pool)
 
 
 def _compact(pool: PoolIn) -> str | None:
@@ -107,14 +105,9 @@ def _compact_series(pool: PoolIn) -> str | None:
 
 
 def _too_many_for_compact(pool: PoolIn) -> str | None:
-    machine, series = _compact(pool), pool.resolved.series
-    most = series.compact_max_nodes if machine and series else None
-    nodes = pool.resolved.max_nodes
-    return (
-        f"{nodes} nodes of {machine}, and compact placement supports {most}"
-        if most and nodes > most
-        else None
-    )
+    machine, series, nodes = _compact(pool), pool.resolved.series, pool.resolved.max_nodes
+    most = (series.compact_max_nodes if machine and series else None) or nodes
+    return f"{nodes} nodes of {machine}, and compact placement supports {most}" if nodes > most else None
 
 
 def _not_scheduled(pool: PoolIn) -> str | None:
@@ -301,12 +294,11 @@ def _upgrades_on_a_channel(cluster: Cluster) -> Iterator[Fault]:
 
 @cluster_rule("queued and flex-start need another pool", _QUEUED_DOCS, CloudKind.GKE)
 def _needs_another_pool(cluster: Cluster) -> Iterator[Fault]:
-    scheduled = [isinstance(pool.capacity, FlexStart | Queued) for pool in cluster.pools]
-    if cluster.cloud.existing is None and all(scheduled):
-        kind = cluster.pools[0].capacity.kind
+    scheduled = all(isinstance(pool.capacity, _SCHEDULED) for pool in cluster.pools)
+    if cluster.cloud.existing is None and scheduled:
         yield Fault(
             "pools[0].capacity",
-            f"There are only {kind} pools.",
+            f"There are only {cluster.pools[0].capacity.kind} pools.",
             "GKE needs a pool that is neither queued nor flex-start for its own pods.",
             "Add a system pool that is on-demand or spot.",
         )

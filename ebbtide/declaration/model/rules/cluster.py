@@ -136,8 +136,7 @@ def _network_policies(cluster: Cluster) -> Iterator[Fault]:
     """Every API server accepts a NetworkPolicy, but a cluster enforces it only with a policy engine."""
     existing = cluster.cloud.existing
     created = any(team.creates_namespace for team in cluster.teams)
-    needed = created or any(add_on.spec.namespace for add_on in cluster.installed)
-    if existing is None or not needed:
+    if existing is None or not (created or any(add_on.spec.namespace for add_on in cluster.installed)):
         return
     yield Fault(
         "cloud.existing",
@@ -321,13 +320,12 @@ def _leaves_the_pin(cluster: Cluster) -> Iterator[Fault]:
     is_patch = "." in minor
     if channel not in (_NEWER_PATCHES if is_patch else _NEWER_MINORS):
         return
-    fix = f"Write upgradeChannel: none{f', or kubernetesVersion: {minor}' if channel == 'patch' else ''}."
     yield Fault(
         "cloud.kubernetesVersion",
         f"The version is pinned to {pinned}, and the upgrade channel {channel} installs newer "
         f"{'patches' if is_patch else 'versions'}.",
         "After the first upgrade, every preview would downgrade the cluster, which AKS refuses.",
-        fix,
+        f"Write upgradeChannel: none{f', or kubernetesVersion: {minor}' if channel == 'patch' else ''}.",
     )
 
 
@@ -416,24 +414,19 @@ def _of_all_upgrades(cluster: Cluster) -> list[tuple[int, date, date]]:
 @cluster_rule("valid maintenance exclusion dates", f"{_GKE_DOCS}; {_AKS_DOCS}")
 def _exclusions(cluster: Cluster) -> Iterator[Fault]:
     exclusions = cluster.cloud.maintenance.exclusions if cluster.cloud.maintenance else ()
-    names = [exclusion.name for exclusion in exclusions]
+    names, on_aks = [exclusion.name for exclusion in exclusions], cluster.site.cloud is CloudKind.AKS
     for index, exclusion in enumerate(exclusions):
         path = f"{_PATH}.exclusions[{index}]"
-        if exclusion.end is None:
-            if cluster.site.cloud is CloudKind.AKS or exclusion.scope == "no-upgrades":
-                yield Fault(
-                    path,
-                    "The exclusion has no end; only GKE excludes upgrades until the end of a version's "
-                    "support, and not all upgrades.",
-                    _NO_CLUSTER,
-                    "Write end, its last day"
-                    + (
-                        "."
-                        if cluster.site.cloud is CloudKind.AKS
-                        else ", or scope: no-minor-upgrades or no-minor-or-node-upgrades."
-                    ),
-                )
-        elif exclusion.end < exclusion.start:
+        if exclusion.end is None and (on_aks or exclusion.scope == "no-upgrades"):
+            other = "" if on_aks else ", or scope: no-minor-upgrades or no-minor-or-node-upgrades"
+            yield Fault(
+                path,
+                "The exclusion has no end; only GKE excludes upgrades until the end of a version's support, "
+                "and not all upgrades.",
+                _NO_CLUSTER,
+                f"Write end, its last day{other}.",
+            )
+        if exclusion.end is not None and exclusion.end < exclusion.start:
             yield Fault(
                 f"{path}.end",
                 f"The exclusion ends on {exclusion.end}, before it begins on {exclusion.start}.",

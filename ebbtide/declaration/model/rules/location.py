@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 
 from ebbtide.declaration.catalog.clouds import is_gke_zone, region_of
 from ebbtide.declaration.catalog.locations import Locations, Offering, is_ai_zone
-from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.rules.rule import (
@@ -31,7 +30,7 @@ _SOME = 4
 @cluster_rule("known Google Cloud location", _TABLE, CloudKind.GKE)
 def _gke_location(cluster: Cluster) -> Iterator[Fault]:
     location, locations = cluster.cloud.location, cluster.site.locations
-    if not isinstance(cluster.cloud, Gke) or location in locations.names():
+    if location in locations.names():
         return
     region = region_of(location)
     if zones := locations.zones(region):
@@ -57,7 +56,7 @@ def _gke_location(cluster: Cluster) -> Iterator[Fault]:
 @cluster_rule("known Azure location", _TABLE, CloudKind.AKS)
 def _aks_location(cluster: Cluster) -> Iterator[Fault]:
     location, locations = cluster.cloud.location, cluster.site.locations
-    if not isinstance(cluster.cloud, Aks) or location in locations.names():
+    if location in locations.names():
         return
     meant = re.sub(r"[\s_]", "", location).lower()
     google = location in Locations(CloudKind.GKE).names()
@@ -84,7 +83,7 @@ def _aks_location(cluster: Cluster) -> Iterator[Fault]:
 )
 def _ai_zone(cluster: Cluster) -> Iterator[Fault]:
     location, site = cluster.cloud.location, cluster.site
-    if isinstance(cluster.cloud, Gke) and cluster.cloud.existing is None and is_ai_zone(location):
+    if cluster.cloud.existing is None and is_ai_zone(location):
         yield Fault(
             _PATH,
             f"{location} is an AI zone, and the control plane and every pool without zones are in it.",

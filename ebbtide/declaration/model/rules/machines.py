@@ -7,7 +7,6 @@ from ebbtide.declaration.catalog.accelerators import short_for
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.catalog.disks import (
     LARGEST_EPHEMERAL_GIB,
-    LocalSsds,
     boot_disk_types,
     ephemeral_gib,
     has_temporary_disk,
@@ -28,6 +27,7 @@ from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import MachineShape, Pool
 from ebbtide.declaration.model.pool_inputs import PoolField, pool_fields
+from ebbtide.declaration.model.resolved_pool import has_image_cache
 from ebbtide.declaration.model.rules.rule import (
     NO_GKE_POOL,
     NO_POOL,
@@ -105,11 +105,8 @@ def _differences(shape: MachineShape, known: Machine) -> Iterator[tuple[str, str
         yield "memoryGib", f"{shape.memory_gib:g} GiB", f"{known.memory_gib:g} GiB"
     declared = shape.accelerators
     if declared and (declared.type, declared.count) != (known.accelerator, known.accelerator_count):
-        own = (
-            f"{known.accelerator_count} x {known.accelerator}"
-            if known.accelerator
-            else "no accelerators of its own"
-        )
+        own = f"{known.accelerator_count} x {known.accelerator}"
+        own = own if known.accelerator else "no accelerators of its own"
         yield "accelerators", f"{declared.count} x {declared.type}", own
 
 
@@ -194,17 +191,14 @@ def _confidential(cluster: Cluster) -> Iterator[Fault]:
             continue
         supported = {it for it, prefix in series.confidential.items() if machine.name.startswith(prefix)}
         if kind not in supported:
+            other = "a machine of another series, such as n2d-standard-4, or remove confidentialNodes"
+            at = "overrides.nodeConfig.confidentialNodes"
             yield Fault(
-                pool.at("overrides.nodeConfig.confidentialNodes")
-                if own
-                else "cloud.overrides.confidentialNodes",
+                pool.at(at) if own else "cloud.overrides.confidentialNodes",
                 f"{machine.name}, the machine of {pool.pool.name}, does not support confidential nodes of "
                 f"type {kind}.",
                 NO_POOL,
-                f"Write {or_list(sorted(supported))}."
-                if supported
-                else "Write a machine of another series, such as "
-                "n2d-standard-4, or remove confidentialNodes.",
+                f"Write {or_list(sorted(supported)) if supported else other}.",
             )
 
 
@@ -239,18 +233,13 @@ def _to_be_retired(pool: PoolIn) -> Iterator[Fault]:
     for path, name, announced in _retirements(pool):
         if announced.is_past:
             continue
+        when = "will be"
+        consequence = "Its nodes are stopped that day, and new subscriptions may not get it before."
         if announced.date < today().isoformat():
             when = "was to be"  # the cloud may have moved the date since the table was written
             consequence = "Unless that date has been moved, its nodes are stopped, and no new ones start."
-        else:
-            when = "will be"
-            consequence = "Its nodes are stopped that day, and new subscriptions may not get it before."
-        yield Fault(
-            path,
-            f"{name} {when} retired on {announced.date}.",
-            consequence,
-            f"Write a newer type, such as {announced.successor}.",
-        )
+        problem = f"{name} {when} retired on {announced.date}."
+        yield Fault(path, problem, consequence, f"Write a newer type, such as {announced.successor}.")
 
 
 @pool_rule("known node image", "GKE docs, node-images (2026); azure-native 3.29.0, AgentPool.osSKU")
@@ -265,10 +254,7 @@ def _image(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
-@pool_rule(
-    "supported disk type",
-    "catalog/data/boot_disks.csv, a source in each row",
-)
+@pool_rule("supported disk type", "catalog/data/boot_disks.csv, a source in each row")
 def _disk_type(pool: PoolIn) -> Iterator[Fault]:
     written, cloud = pool.pool.disk.type, pool.site.cloud
     machine = pool.pool.machine.type if pool.pool.machine else ""
@@ -307,8 +293,7 @@ def _disk_size(pool: PoolIn) -> Iterator[Fault]:
     CloudKind.AKS,
 )
 def _ephemeral_disk_fits(pool: PoolIn) -> Iterator[Fault]:
-    machine = pool.machine
-    disk = pool.resolved.disk
+    machine, disk = pool.machine, pool.resolved.disk
     if machine is None or disk.type != "ephemeral" or disk.size_gib is None:
         return
     known = ephemeral_gib(machine.name)
@@ -358,28 +343,24 @@ def _local_ssd_count(pool: PoolIn) -> Iterator[Fault]:
     name = pool.pool.machine.type if pool.pool.machine else ""
     known = local_ssds(name)
     for field, count in _configs(pool.pool):
+        choice = or_list(known.counts) if known and known.counts else "1, for example"
         if known is not None and not known.counts:
-            yield Fault(
-                pool.at(field),
-                f"{name} has no local SSDs.",
-                NO_POOL,
-                f"Remove {field}, or {_other(name)}.",
-            )
+            fix = f"Remove {field}, or {_other(name)}."
+            yield Fault(pool.at(field), f"{name} has no local SSDs.", NO_POOL, fix)
         elif count is None and (known is None or not known.fixed):
+            why = f": {name} supports several" if known else f", and that of {name} is not known"
             yield Fault(
                 pool.at(f"{field}.localSsdCount"),
-                f"The number of local SSDs is missing: {name} supports several."
-                if known
-                else f"The number of local SSDs is missing, and that of {name} is not known.",
+                f"The number of local SSDs is missing{why}.",
                 "The nodes would have none.",
-                f"Write localSsdCount: {_choice(known)}.",
+                f"Write localSsdCount: {choice}.",
             )
         elif known is not None and count is not None and count not in known.counts:
             yield Fault(
                 pool.at(f"{field}.localSsdCount"),
                 f"{name} has {or_list(known.counts)} local SSDs, not {count}.",
                 NO_POOL,
-                "Remove localSsdCount." if known.fixed else f"Write localSsdCount: {_choice(known)}.",
+                "Remove localSsdCount." if known.fixed else f"Write localSsdCount: {choice}.",
             )
 
 
@@ -388,20 +369,14 @@ def _other(name: str) -> str:
     return f"write machine: {with_disks}" if local_ssds(with_disks) else "write another machine"
 
 
-def _choice(known: LocalSsds | None) -> str:
-    return or_list(known.counts) if known else "1, for example"
-
-
 @pool_rule(
     "machine has temporary disk",
     "azure-native 3.29.0, AgentPool.kubeletDiskType; Azure docs, azure-vms-no-temp-disk (2026)",
     CloudKind.AKS,
 )
 def _temporary(pool: PoolIn) -> Iterator[Fault]:
-    machine = pool.machine
-    if pool.pool.disk.kubelet_disk_type != "Temporary" or machine is None:
-        return
-    if not has_temporary_disk(machine.name):
+    machine, kind = pool.machine, pool.pool.disk.kubelet_disk_type
+    if kind == "Temporary" and machine is not None and not has_temporary_disk(machine.name):
         yield Fault(
             pool.at("disk.kubeletDiskType"),
             f"{machine.name} has no temporary disk.",
@@ -428,8 +403,7 @@ def _not_too_many(pool: PoolIn) -> Iterator[Fault]:
 
 @pool_rule("secondary boot disk needs image streaming", _PRELOADING, CloudKind.GKE)
 def _needs_streaming(pool: PoolIn) -> Iterator[Fault]:
-    cached = any(disk.mode is not None for disk in pool.pool.secondary_boot_disks)
-    if cached and pool.pool.image_streaming is False:
+    if has_image_cache(pool.pool) and pool.pool.image_streaming is False:
         yield Fault(
             pool.at("imageStreaming"),
             "The pool has a secondary boot disk with container images, and imageStreaming is false.",
@@ -440,8 +414,7 @@ def _needs_streaming(pool: PoolIn) -> Iterator[Fault]:
 
 @pool_rule("image streaming needs cos", "GKE docs, image-streaming (2026)", CloudKind.GKE)
 def _needs_cos(pool: PoolIn) -> Iterator[Fault]:
-    cached = any(disk.mode is not None for disk in pool.pool.secondary_boot_disks)
-    if (cached or pool.pool.image_streaming) and pool.pool.image == "ubuntu":
+    if (has_image_cache(pool.pool) or pool.pool.image_streaming) and pool.pool.image == "ubuntu":
         yield Fault(
             pool.at("image"),
             "GKE supports image streaming only with the image cos, and the image is ubuntu.",

@@ -235,28 +235,24 @@ def _owner(key: str, cloud: CloudKind) -> str:
     "azure-aks-docs use-labels.md (2024-06-10): reserved prefixes",
 )
 def _reserved_labels(pool: PoolIn) -> Iterator[Fault]:
-    for path, key in written(pool.pool, f"labels.{_KEYS}", pool.path):
-        cloud = pool.site.cloud
-        if key and (owner := _owner(key, cloud)) and key not in CLOUD_SPECS[cloud].allowed_labels:
-            yield _reserved("label", path, key, owner)
+    return _reserved(pool, "label", f"labels.{_KEYS}", CLOUD_SPECS[pool.site.cloud].allowed_labels)
 
 
 @pool_rule("no reserved taint prefix", "kubernetes.io/docs/reference/labels-annotations-taints (2026)")
 def _reserved_taints(pool: PoolIn) -> Iterator[Fault]:
-    for path, key in written(pool.pool, "taints[*].key", pool.path):
-        cloud = pool.site.cloud
-        if key and (owner := _owner(key, cloud)) and key not in CLOUD_SPECS[cloud].allowed_taints:
-            yield _reserved("taint", path, key, owner)
+    return _reserved(pool, "taint", "taints[*].key", CLOUD_SPECS[pool.site.cloud].allowed_taints)
 
 
-def _reserved(noun: str, path: str, key: str, owner: str) -> Fault:
-    prefix, _, name = key.rpartition("/")
-    return Fault(
-        path,
-        f"The prefix {prefix}/ of the {noun} {key} is reserved by {owner}.",
-        "The value would be wrong, or the cloud would refuse the node pool.",
-        f"Remove it, or use a domain of your own, such as acme.example/{name}.",
-    )
+def _reserved(pool: PoolIn, noun: str, keys: str, allowed: frozenset[str]) -> Iterator[Fault]:
+    for path, key in written(pool.pool, keys, pool.path):
+        if key and (owner := _owner(key, pool.site.cloud)) and key not in allowed:
+            prefix, _, name = key.rpartition("/")
+            yield Fault(
+                path,
+                f"The prefix {prefix}/ of the {noun} {key} is reserved by {owner}.",
+                "The value would be wrong, or the cloud would refuse the node pool.",
+                f"Remove it, or use a domain of your own, such as acme.example/{name}.",
+            )
 
 
 @pool_rule(
@@ -308,9 +304,9 @@ def _untainted(pool: PoolIn) -> Iterator[Fault]:
     severity=Severity.WARNED,
 )
 def _only_soft_taints(pool: PoolIn) -> Iterator[Fault]:
-    taints = pool.pool.taints or ()
-    soft = [taint for taint in taints if taint.effect is TaintEffect.PREFER_NO_SCHEDULE]
-    if taints and len(soft) == len(taints) and not pool.pool.is_system and not _tainted_by_cloud(pool):
+    effects = {taint.effect for taint in pool.pool.taints or ()}
+    is_soft = effects == {TaintEffect.PREFER_NO_SCHEDULE}
+    if is_soft and not pool.pool.is_system and not _tainted_by_cloud(pool):
         yield Fault(
             pool.at("taints"),
             "The pool's taints all have the effect PreferNoSchedule.",

@@ -64,12 +64,7 @@ addresses, used privately."""
 
 _PREFIXES: Mapping[CloudKind, Mapping[str, tuple[int, int]]] = by_cloud(
     # Of a subnet and its secondary ranges that are not managed by GKE.
-    gke={
-        "nodes": (8, 29),
-        "pods": (9, 24),
-        "services": (16, 28),
-        "gpus": (8, 29 - SUBNET_BITS),
-    },
+    gke={"nodes": (8, 29), "pods": (9, 24), "services": (16, 28), "gpus": (8, 29 - SUBNET_BITS)},
     aks={
         "nodes": (8, 29),  # A subnet's, in the FAQ of virtual networks.
         "pods": (0, 24),  # A node takes a /24 (concepts-network-azure-cni-overlay.md).
@@ -110,18 +105,19 @@ def _unparsed(path: str, text: str) -> Fault:
             "Write an address and a prefix length, such as 10.0.0.0/20.",
         )
     if "/" not in text:
-        return Fault(
-            path,
-            f"{text} is an address, not a range.",
-            NO_CLUSTER,
-            f"Write {network}.",
-        )
+        return Fault(path, f"{text} is an address, not a range.", NO_CLUSTER, f"Write {network}.")
     return Fault(
         path,
         f"{text} has host bits set: the bits after the prefix must be zero.",
         "The cluster could not be created, or would permanently differ from what is declared.",
         f"Write {network}, or {text.partition('/')[0]}/32 for a single address.",
     )
+
+
+def _parsed_ranges(cluster: Cluster) -> dict[str, IPv4Network]:
+    """Return the valid ranges of `_ranges`."""
+    ranges = _ranges(cluster).items()
+    return {field: network for field, text in ranges if (network := parsed_range(text))}
 
 
 def _ranges(cluster: Cluster) -> dict[str, str]:
@@ -161,12 +157,8 @@ def _managed(cluster: Cluster) -> Iterator[Fault]:
     cloud = cluster.cloud
     if not isinstance(cloud, Aks) or not cloud.network.managed:
         return
-    default = AksNetwork.model_fields["nodes"].default
-    for field, is_written in (
-        ("nodes", cloud.network.nodes != default),
-        ("subnet", cloud.network.subnet is not None),
-    ):
-        if is_written:
+    for field in ("nodes", "subnet"):
+        if getattr(cloud.network, field) != AksNetwork.model_fields[field].default:
             yield Fault(
                 f"{_PATH}.{field}",
                 f"AKS manages the network, and {field} is declared.",
@@ -188,14 +180,12 @@ def _managed(cluster: Cluster) -> Iterator[Fault]:
     CloudKind.AKS,
 )
 def _subnets_of_pools(cluster: Cluster) -> Iterator[Fault]:
-    cloud = cluster.cloud
-    if not isinstance(cloud, Aks):
-        return
+    network = cluster.cloud.network.subnet
     for pool in pools_of(cluster):
-        subnet, network = pool.pool.subnet, cloud.network.subnet
+        subnet = pool.pool.subnet
         if subnet is None or "/subnets/" not in subnet:
             continue
-        if network is None and cloud.existing is None:
+        if network is None and cluster.cloud.existing is None:
             yield Fault(
                 pool.at("subnet"),
                 "The network is created with the cluster, and this subnet is in another one.",
@@ -217,9 +207,7 @@ def _vnet(subnet: str) -> str:
 
 @cluster_rule("no overlapping ranges", _CIDR_SOURCE)
 def _no_overlap(cluster: Cluster) -> Iterator[Fault]:
-    ranges = _ranges(cluster)
-    parsed = {field: network for field, text in ranges.items() if (network := parsed_range(text))}
-    for (left, first), (right, second) in combinations(parsed.items(), 2):
+    for (left, first), (right, second) in combinations(_parsed_ranges(cluster).items(), 2):
         if first.overlaps(second):
             yield Fault(
                 f"{_PATH}.{right}",
@@ -255,14 +243,11 @@ def _existing_vpc_is_whole(cluster: Cluster) -> Iterator[Fault]:
 @cluster_rule("own secondary range for services", _ALIAS_IPS, CloudKind.GKE)
 def _two_ranges(cluster: Cluster) -> Iterator[Fault]:
     network = cluster.cloud.network
-    if (
-        isinstance(network, GkeNetwork)
-        and network.services_range
-        and network.services_range == network.pods_range
-    ):
+    own = network.services_range if isinstance(network, GkeNetwork) else None
+    if isinstance(network, GkeNetwork) and own and own == network.pods_range:
         yield Fault(
             f"{_PATH}.servicesRange",
-            f"Pods and services have the same secondary range, {network.services_range}.",
+            f"Pods and services have the same secondary range, {own}.",
             NO_CLUSTER,
             "Write another range of the subnet, or omit servicesRange for one that GKE manages.",
         )
@@ -300,12 +285,8 @@ def _subnet_of_network(cluster: Cluster) -> Iterator[Fault]:
 
 @cluster_rule("supported range size", f"{_ALIAS_IPS}; {_AKS_PLANNING}; {_AKS_OVERLAY}; {_VIRTUAL_NETWORK}")
 def _sizes(cluster: Cluster) -> Iterator[Fault]:
-    prefixes = _PREFIXES[cluster.site.cloud]
-    for field, text in _ranges(cluster).items():
-        parsed = parsed_range(text)
-        if parsed is None:
-            continue
-        largest, smallest = prefixes[field]
+    for field, parsed in _parsed_ranges(cluster).items():
+        largest, smallest = _PREFIXES[cluster.site.cloud][field]
         if not largest <= parsed.prefixlen <= smallest:
             too_large = parsed.prefixlen < largest
             size, limit, other = ("large", largest, "smaller") if too_large else ("small", smallest, "larger")
@@ -324,16 +305,14 @@ def _sizes(cluster: Cluster) -> Iterator[Fault]:
     f"{_VIRTUAL_NETWORK}",
 )
 def _reserved(cluster: Cluster) -> Iterator[Fault]:
-    reserved = {
-        IPv4Network(text): owner for owner, texts in _RESERVED[cluster.site.cloud].items() for text in texts
-    }
-    for field, text in _ranges(cluster).items():
-        parsed = parsed_range(text)
-        taken = next((own for own in reserved if parsed is not None and parsed.overlaps(own)), None)
+    texts = _ranges(cluster)
+    reserved = {IPv4Network(it): owner for owner, own in _RESERVED[cluster.site.cloud].items() for it in own}
+    for field, parsed in _parsed_ranges(cluster).items():
+        taken = next(filter(parsed.overlaps, reserved), None)
         if taken is not None:
             yield Fault(
                 f"{_PATH}.{field}",
-                f"The range of {field}, {text}, overlaps {taken}, which {reserved[taken]} reserves.",
+                f"The range of {field}, {texts[field]}, overlaps {taken}, which {reserved[taken]} reserves.",
                 NO_CLUSTER,
                 f"Write another private range, such as "
                 f"{type(cluster.cloud.network).model_fields[field].default}, that does not overlap "
@@ -347,13 +326,13 @@ def _reserved(cluster: Cluster) -> Iterator[Fault]:
     CloudKind.GKE,
 )
 def _spans(cluster: Cluster) -> Iterator[Fault]:
-    for field, text in _ranges(cluster).items():
-        parsed = parsed_range(text)
-        part = next((own for own in _PRIVATE if parsed is not None and parsed.supernet_of(own)), None)
+    texts = _ranges(cluster)
+    for field, parsed in _parsed_ranges(cluster).items():
+        part = next(filter(parsed.supernet_of, _PRIVATE), None)
         if part is not None and parsed != part:
             yield Fault(
                 f"{_PATH}.{field}",
-                f"The range of {field}, {text}, contains {part} and other addresses.",
+                f"The range of {field}, {texts[field]}, contains {part} and other addresses.",
                 "The cluster could not be created: VPC supports no range that is private in part.",
                 f"Write {part}, a range within it, or one that does not overlap it.",
             )
@@ -380,17 +359,17 @@ def _addresses_of_node(pods: int | None) -> int:
     severity=Severity.WARNED,
 )
 def _room_for_all_nodes(cluster: Cluster) -> Iterator[Fault]:
-    ranges = _ranges(cluster)
-    if cluster.cloud.existing is not None:
-        ranges = {field: text for field, text in ranges.items() if field == "gpus"}
-    parsed = {field: network for field, text in ranges.items() if (network := parsed_range(text))}
-    room = {field: network.num_addresses for field, network in parsed.items() if field == "nodes"}
-    room = {field: max(0, count - _RESERVED_ADDRESSES[cluster.site.cloud]) for field, count in room.items()}
+    parsed, kept = _parsed_ranges(cluster), _RESERVED_ADDRESSES[cluster.site.cloud]
+    room: dict[str, int] = {}
+    if "nodes" in parsed:
+        room["nodes"] = max(0, parsed["nodes"].num_addresses - kept)
     if "gpus" in parsed:
-        room["gpus"] = (parsed["gpus"].num_addresses >> SUBNET_BITS) - _RESERVED_ADDRESSES[CloudKind.GKE]
+        room["gpus"] = (parsed["gpus"].num_addresses >> SUBNET_BITS) - kept
     if "pods" in parsed:
         room["pods"] = _nodes_for_pods(cluster, parsed["pods"])
     for field, nodes in room.items():
+        if cluster.cloud.existing is not None and field != "gpus":
+            continue
         pools = (pool for pool in cluster.resolved_pools if field != "gpus" or pool.gpu_direct is not None)
         most = sum(pool.max_nodes for pool in pools)
         if nodes < most:

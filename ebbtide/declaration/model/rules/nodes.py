@@ -153,10 +153,9 @@ def _system_floor(pool: PoolIn) -> Iterator[Fault]:
 )
 def _recommended_system_nodes(pool: PoolIn) -> Iterator[Fault]:
     recommended, nodes = CLOUD_SPECS[pool.site.cloud].system_nodes, pool.pool.nodes
-    counts = {"count": nodes.count, "max": nodes.max, "min": nodes.min}
-    few = {field: number for field, number in counts.items() if number is not None and number < recommended}
-    if pool.pool.is_system and few:
-        field = next(iter(few))
+    counts = (("count", nodes.count), ("max", nodes.max), ("min", nodes.min))
+    field = next((field for field, number in counts if number is not None and number < recommended), "")
+    if pool.pool.is_system and field:
         yield Fault(
             pool.at(f"nodes.{field}"),
             f"The system pool may have a single node, and Microsoft requires at least {recommended} in "
@@ -169,14 +168,19 @@ def _recommended_system_nodes(pool: PoolIn) -> Iterator[Fault]:
 @pool_rule("maximum nodes in GKE zone", "GKE docs, quotas (2026)", CloudKind.GKE)
 def _nodes_in_a_zone(pool: PoolIn) -> Iterator[Fault]:
     most = _GKE_NODES_IN_ZONE * pool.resolved.zone_count
+    consequence = "The node pool could not be created, or could not scale beyond that number."
+    return _beyond(pool, most, f"GKE has at most {_GKE_NODES_IN_ZONE} nodes in a zone", consequence)
+
+
+def _beyond(pool: PoolIn, most: int, limit: str, consequence: str) -> Iterator[Fault]:
+    """Yield the faults of more nodes than a pool may have."""
     nodes = pool.pool.nodes
     for field, number in (("max", nodes.max), ("count", nodes.count)):
         if number is not None and number > most:
             yield Fault(
                 pool.at(f"nodes.{field}"),
-                f"A node pool on GKE has at most {_GKE_NODES_IN_ZONE} nodes in a zone, and {field} "
-                f"is {number}.",
-                "The node pool could not be created, or could not scale beyond that number.",
+                f"A node pool on {limit}, and {field} is {number}.",
+                consequence,
                 f"Write {field}: {most} or less, and add a second pool for more nodes.",
             )
 
@@ -256,21 +260,19 @@ def _aks_system_pods(pool: PoolIn) -> Iterator[Fault]:
     severity=Severity.WARNED,
 )
 def _never_zero(pool: PoolIn) -> Iterator[Fault]:
-    nodes = pool.pool.nodes
-    field, fewest = ("count", nodes.count) if nodes.count else ("min", nodes.min)
+    nodes, fewest = pool.pool.nodes, pool.pool.nodes.count or pool.pool.nodes.min
     if pool.pool.is_system or not fewest:
         return
     cost = "an unknown amount"
     node = pool.resolved.priced_node.machine_amount(pool.pool.capacity.kind)
     if not node.unknown:
         cost = f"at least {'about ' if node.estimated else ''}{dollars(node.known * fewest)} an hour"
+    field, fix = ("count", "Write max instead of count") if nodes.count else ("min", "Omit min")
     yield Fault(
         pool.at(f"nodes.{field}"),
-        f"The pool always has at least {fewest} node{'s' if fewest > 1 else ''}.",
+        f"The pool always has at least {several(str(fewest), 'node')}.",
         f"It costs {cost} while idle.",
-        "Omit min, so that it scales to zero."
-        if field == "min"
-        else "Write max instead of count, so that it scales to zero.",
+        f"{fix}, so that it scales to zero.",
     )
 
 
@@ -314,15 +316,7 @@ def _not_too_many_pools(cluster: Cluster) -> Iterator[Fault]:
 
 @pool_rule("maximum nodes in AKS pool", _LIMITS, CloudKind.AKS)
 def _not_too_many_nodes(pool: PoolIn) -> Iterator[Fault]:
-    nodes = pool.pool.nodes
-    for field, number in (("max", nodes.max), ("count", nodes.count)):
-        if number is not None and number > _MOST_NODES:
-            yield Fault(
-                pool.at(f"nodes.{field}"),
-                f"A node pool on AKS has at most {_MOST_NODES} nodes, and {field} is {number}.",
-                NO_POOL,
-                f"Write {field}: {_MOST_NODES} or less, and add a second pool for more nodes.",
-            )
+    return _beyond(pool, _MOST_NODES, f"AKS has at most {_MOST_NODES} nodes", NO_POOL)
 
 
 @cluster_rule(
@@ -354,11 +348,9 @@ def _too_many_nodes_together(cluster: Cluster) -> Iterator[Fault]:
 def _one_zone(cluster: Cluster) -> Iterator[Fault]:
     zones_of_group: dict[str, set[str]] = {}
     for pool in pools_of(cluster):
-        group = pool.pool.overrides.get(_PROXIMITY)
-        if not isinstance(group, str):
-            continue
-        zones = zones_of_group.setdefault(group.lower(), set())
-        zones |= {*pool.pool.zones}
+        group = str(pool.pool.overrides.get(_PROXIMITY, "")).lower()
+        zones = zones_of_group.setdefault(group, set())
+        zones.update(pool.pool.zones if group else ())
         if len(zones) > 1:
             yield Fault(
                 pool.at(f"overrides.{_PROXIMITY}"),

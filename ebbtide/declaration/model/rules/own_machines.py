@@ -29,14 +29,9 @@ _SHARED: Final = re.compile(r"e2-custom-(micro|small|medium)-\d+")
 
 def _own(pool: PoolIn) -> Machine | None:
     """Return a pool's machine if its resources are those of the declaration and its name is well-formed."""
-    machine = pool.machine
-    if (
-        machine is None
-        or machine.source != DECLARED
-        or not _NAMES[pool.site.cloud][0].fullmatch(machine.name)
-    ):
-        return None
-    return machine
+    machine, pattern = pool.machine, _NAMES[pool.site.cloud][0]
+    is_own = machine is not None and machine.source == DECLARED and pattern.fullmatch(machine.name)
+    return machine if is_own else None
 
 
 @pool_rule(
@@ -67,14 +62,10 @@ def _is_large_enough(pool: PoolIn) -> Iterator[Fault]:
     if machine is None:
         return
     is_large = by_cloud(gke=machine.name != "f1-micro", aks=machine.vcpus > 1 or pool.pool.is_system)
-    if is_large[cloud]:
-        return
-    yield Fault(
-        pool.at("machine.type"),
-        f"{service_name(cloud)} runs no nodes on {machine.name}, which is too small.",
-        NO_POOL,
-        f"Write a larger machine, such as {by_cloud(gke='e2-medium', aks='Standard_D2as_v5')[cloud]}.",
-    )
+    if not is_large[cloud]:
+        problem = f"{service_name(cloud)} runs no nodes on {machine.name}, which is too small."
+        larger = by_cloud(gke="e2-medium", aks="Standard_D2as_v5")[cloud]
+        yield Fault(pool.at("machine.type"), problem, NO_POOL, f"Write a larger machine, such as {larger}.")
 
 
 @pool_rule(

@@ -6,7 +6,6 @@ from itertools import chain
 from ebbtide.declaration.catalog.accelerators import resource_name
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS, COMPUTE_CLASS
 from ebbtide.declaration.model.capacity import Queued, Spot
-from ebbtide.declaration.model.cloud import Gke
 from ebbtide.declaration.model.cluster import FLAVORS_IN_A_GROUP, TAINTS_OF_A_FLAVOR, Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import Taint
@@ -54,27 +53,16 @@ def _queues_name_pools(cluster: Cluster) -> Iterator[Fault]:
     for number, queue in enumerate(cluster.queues):
         for index, name in enumerate(queue.pools):
             path = f"queues[{number}].pools[{index}]"
+            fix = one_of(work, "Declare a work pool first.")
             if name not in roles:
-                yield Fault(
-                    path,
-                    f"There is no pool {name}{did_you_mean(name, work)}",
-                    "Work in the queue would wait indefinitely.",
-                    one_of(work, "Declare a work pool first."),
-                )
+                problem = f"There is no pool {name}{did_you_mean(name, work)}"
+                yield Fault(path, problem, "Work in the queue would wait indefinitely.", fix)
             elif roles[name]:
-                yield Fault(
-                    path,
-                    f"The queue contains the system pool, {name}.",
-                    "Jobs would displace system pods.",
-                    one_of(work, "Declare a work pool first."),
-                )
+                problem = f"The queue contains the system pool, {name}."
+                yield Fault(path, problem, "Jobs would displace system pods.", fix)
             elif name in queue.pools[:index]:
-                yield Fault(
-                    path,
-                    f"The pool {name} is in the queue twice.",
-                    "Kueue refuses duplicate flavors.",
-                    "Remove one of the two.",
-                )
+                problem = f"The pool {name} is in the queue twice."
+                yield Fault(path, problem, "Kueue refuses duplicate flavors.", "Remove one of the two.")
 
 
 @cluster_rule(
@@ -112,14 +100,13 @@ def _flavors_in_queues(cluster: Cluster) -> Iterator[Fault]:
     for number, pool in enumerate(cluster.pools):
         fallback = cluster.fallback_of(pool.name)
         if pool.resource_flavor and (fallback or pool.name not in queued):
+            why = f"the queue {fallback} has one of all its pools" if fallback else "it is in no queue"
+            other = "" if pool.is_system else ", or declare a queue without fallback with the pool"
             yield Fault(
                 f"pools[{number}].resourceFlavor",
-                f"The pool {pool.name} has no ResourceFlavor of its own: "
-                + (f"the queue {fallback} has one of all its pools." if fallback else "it is in no queue."),
+                f"The pool {pool.name} has no ResourceFlavor of its own: {why}.",
                 "The name would have no effect.",
-                "Omit resourceFlavor."
-                if pool.is_system
-                else "Omit resourceFlavor, or declare a queue without fallback with the pool.",
+                f"Omit resourceFlavor{other}.",
             )
 
 
@@ -401,12 +388,8 @@ def _not_ours(cluster: Cluster) -> Iterator[Fault]:
     CloudKind.GKE,
 )
 def _delay_of_a_class(cluster: Cluster) -> Iterator[Fault]:
-    cloud = cluster.cloud
-    if (
-        isinstance(cloud, Gke)
-        and cloud.consolidation.delay_minutes is not None
-        and not any(_fallback_queues(cluster))
-    ):
+    delay = cluster.cloud.consolidation.delay_minutes
+    if delay is not None and not any(_fallback_queues(cluster)):
         yield Fault(
             "cloud.consolidation.delayMinutes",
             "No queue has fallback: true, and the delay is a setting of such a queue's ComputeClass.",
@@ -439,13 +422,10 @@ def _class_name(cluster: Cluster) -> Iterator[Fault]:
 )
 def _as_large(cluster: Cluster) -> Iterator[Fault]:
     for path, first, pool in _alternatives(cluster):
-        preferred, alternative = first.offered, pool.offered
         count, others = (member.accelerator.count if member.accelerator else 0 for member in (first, pool))
-        if (
-            preferred is not None
-            and alternative is not None
-            and not (alternative.holds(preferred) and others >= count)
-        ):
+        if first.offered is None or (alternative := pool.offered) is None:
+            continue
+        if others < count or not alternative.holds(first.offered):
             has = f" with {others} x {pool.accelerator_type}" if count else ""
             yield Fault(
                 path,

@@ -9,16 +9,9 @@ from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.catalog.machine_offers import accelerator_types
 from ebbtide.declaration.catalog.machines import machine_names
 from ebbtide.declaration.model.capacity import CALENDAR_LEAD, AnyCapacity, Reservation
-from ebbtide.declaration.model.cloud import Aks
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.rules.rule import (
-    NO_GKE_POOL,
-    PoolIn,
-    Severity,
-    cluster_rule,
-    pool_rule,
-)
+from ebbtide.declaration.model.rules.rule import NO_GKE_POOL, PoolIn, Severity, cluster_rule, pool_rule
 from ebbtide.text import and_list, did_you_mean, several
 from ebbtide.values import clock, durations
 from ebbtide.values.cloud_kind import CloudKind
@@ -31,8 +24,7 @@ _CALENDAR: Final = (
 _REFUSED: Final = "Google Cloud refuses the request for the reservation."
 _SHORTEST, _LONGEST = timedelta(days=1), timedelta(days=90)
 _SERIES: Final = {"a3": 80, "a4": 80, "h4d": 256}
-"""Machine series, with the most machines of a request. Calendar mode reserves TPUs too,
-by chips."""
+"""Machine series, with the most machines of a request. Calendar mode reserves TPUs too, by chips."""
 _ON_DEMAND: Final = "azure-compute-docs, capacity-reservation-overview.md (2026-02-17)"
 _UNSUPPORTED: Final = re.compile(r"Standard_(ND|NC\d+adi?s_H100_|H[BCX])", re.IGNORECASE)
 """Machine types without on-demand capacity reservations: ND-series, NCads H100 v5, HB- and HC-series."""
@@ -49,7 +41,7 @@ def _named(pool: PoolIn) -> Iterator[Fault]:
     capacity = pool.pool.capacity
     if not isinstance(capacity, Reservation) or capacity.affinity != "specific":
         return
-    if capacity.name is None and capacity.from_ is None and capacity.until is None:
+    if capacity.name is None and _requested(pool) is None:
         yield Fault(
             pool.at("capacity"),
             "The name of the reservation is missing.",
@@ -101,8 +93,7 @@ def _any_before_others(cluster: Cluster) -> Iterator[Fault]:
 def _requested(pool: PoolIn) -> Reservation | None:
     """Return the reservation that the stack would request for a pool; None for any other pool."""
     capacity = pool.pool.capacity
-    is_requested = isinstance(capacity, Reservation) and (capacity.from_ or capacity.until)
-    return capacity if isinstance(capacity, Reservation) and is_requested else None
+    return capacity if isinstance(capacity, Reservation) and (capacity.from_ or capacity.until) else None
 
 
 @pool_rule("reservation has begin and end", _CALENDAR, CloudKind.GKE)
@@ -145,12 +136,10 @@ def _length(pool: PoolIn) -> Iterator[Fault]:
     period = capacity.period if capacity else None
     if period is None or _SHORTEST <= period <= _LONGEST:
         return
-    problem = (
-        f"The reservation lasts {durations.in_words(period)}."
-        if period > timedelta()
-        else "The reservation ends before it begins."
-    )
-    yield Fault(pool.at("capacity.until"), problem, _REFUSED, "Write a time 1 to 90 days after from.")
+    is_forward = period > timedelta()
+    problem = f"lasts {durations.in_words(period)}" if is_forward else "ends before it begins"
+    fix = "Write a time 1 to 90 days after from."
+    yield Fault(pool.at("capacity.until"), f"The reservation {problem}.", _REFUSED, fix)
 
 
 @pool_rule("reservation requested ahead", _CALENDAR, CloudKind.GKE, Severity.WARNED)
@@ -264,9 +253,7 @@ def _evenly(pool: PoolIn) -> Iterator[Fault]:
 )
 def _granted(cluster: Cluster) -> Iterator[Fault]:
     cloud = cluster.cloud
-    if not isinstance(cloud, Aks) or not (
-        cloud.existing or "type" in (cloud.overrides.get("identity") or {})
-    ):
+    if not cloud.existing and "type" not in (cloud.overrides.get("identity") or {}):
         return
     for index, pool in enumerate(cluster.pools):
         if _is_created(pool.capacity):

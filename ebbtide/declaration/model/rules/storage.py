@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.catalog.prices import find_price, lowest_price
-from ebbtide.declaration.model.cloud import Aks, Gke
+from ebbtide.declaration.model.cloud import Aks
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import DEFAULT_ACCOUNT
@@ -43,8 +43,6 @@ _AKS_SECRETS = (
     "azure-aks-docs use-kms-etcd-encryption.md (2025-12-22); kms-data-encryption.md (2025-12-19): a key "
     "without a version is for a preview that azure-native 3.29.0 does not have"
 )
-
-
 _AKS_STORED = (
     "azure-docs customer-managed-keys-configure-new-account.md (2026); azure-container-registry docs, "
     "tutorial-enable-customer-managed-keys.md (2026)"
@@ -116,10 +114,8 @@ def _vault(cluster: Cluster) -> Iterator[Fault]:
     CloudKind.AKS,
 )
 def _premium(cluster: Cluster) -> Iterator[Fault]:
-    if not isinstance(cluster.cloud, Aks) or cluster.cloud.keys.registries is None:
-        return
-    tier = value_at(cluster.cloud.resources.registry, "sku.name")
-    if tier is not None and tier != "Premium":
+    tier = _tier(cluster)
+    if cluster.cloud.keys.registries is not None and tier != "Premium":
         yield Fault(
             "cloud.resources.registry.sku.name",
             f"Registries of the tier {tier} cannot have the key of cloud.keys.registries.",
@@ -144,8 +140,6 @@ def _used(cluster: Cluster) -> Iterator[Fault]:
     "keys in cluster region", f"{_GKE_KEYS}: the key's location is the cluster's region", CloudKind.GKE
 )
 def _gke_location(cluster: Cluster) -> Iterator[Fault]:
-    if not isinstance(cluster.cloud, Gke):
-        return
     for data, consequence in _PREVENTED.items():
         match = _KEY_LOCATION.fullmatch(getattr(cluster.cloud.keys, data) or "")
         if match and match[1] != cluster.site.region:

@@ -11,7 +11,7 @@ from ebbtide.declaration.catalog.resources import Footprint, Resources, footprin
 from ebbtide.declaration.model.addons import Kueue
 from ebbtide.declaration.model.cluster import Cluster, kueue_memory, pending_jobs
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.pool import TaintEffect
+from ebbtide.declaration.model.pool import Taint, TaintEffect
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.declaration.model.rules.rule import (
     NO_CLUSTER,
@@ -65,9 +65,8 @@ def system_pods(cluster: Cluster) -> tuple[str, Resources]:
     workloads = _workloads(cluster)
     existing = cluster.cloud.existing is not None
     need = Resources(0, 0) if existing else footprint(cluster.site.cloud.value).requests
-    for _, item, copies in workloads:
-        for _ in range(copies):
-            need += item.requests
+    for item in (item for _, item, copies in workloads for _ in range(copies)):
+        need += item.requests
     own = [] if existing else ["the cluster's own pods"]
     return and_list([*own, *(title for title, _, _ in workloads)] or ["nothing"]), need
 
@@ -100,14 +99,9 @@ def cheapest_system_machine(cluster: Cluster, nodes: int = 1) -> Machine | None:
         max(pod.cpu_m, requests.cpu_m / nodes), max(pod.memory_mib, requests.memory_mib / nodes)
     )
     need = share + pool.daemon_requests
-    spec = CLOUD_SPECS[cluster.site.cloud]
-    return cheapest(
-        cluster.site.cloud,
-        cluster.site.region,
-        need,
-        least_vcpus=spec.system_vcpus,
-        without=spec.system_families_excluded,
-    )
+    site, spec = cluster.site, CLOUD_SPECS[cluster.site.cloud]
+    excluded = spec.system_families_excluded
+    return cheapest(site.cloud, site.region, need, least_vcpus=spec.system_vcpus, without=excluded)
 
 
 def price_text(machine: Machine, cluster: Cluster) -> str:
@@ -165,12 +159,8 @@ def _holds_each(cluster: Cluster) -> Iterator[Fault]:
     workloads, need = system_pods(cluster)
     for pool in pools_of(cluster):
         capacity, machine = _sum(pool.resolved), pool.pool.machine
-        if (
-            capacity is None
-            or machine is None
-            or not capacity.holds(need)
-            or _holds_each_pod(pool.resolved, cluster)
-        ):
+        fits = capacity is not None and capacity.holds(need)
+        if machine is None or not fits or _holds_each_pod(pool.resolved, cluster):
             continue
         yield Fault(
             pool.at("machine"),
@@ -285,16 +275,22 @@ def _aks_supported(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+def _repelling(pool: PoolIn, tolerated: str) -> Iterator[tuple[str, Taint]]:
+    """Yield the taints of a system pool that keep system pods off, but one that they tolerate."""
+    for index, taint in enumerate((pool.pool.taints or ()) if pool.pool.is_system else ()):
+        if taint.key != tolerated and taint.effect is not TaintEffect.PREFER_NO_SCHEDULE:
+            yield pool.at(f"taints[{index}]"), taint
+
+
 @pool_rule("AKS system pool taints", "Azure/AKS#2578 (2021-10)", CloudKind.AKS)
 def _aks_taints(pool: PoolIn) -> Iterator[Fault]:
-    for index, taint in enumerate((pool.pool.taints or ()) if pool.pool.is_system else ()):
-        if taint.key != _CRITICAL and taint.effect is not TaintEffect.PREFER_NO_SCHEDULE:
-            yield Fault(
-                pool.at(f"taints[{index}]"),
-                f"AKS refuses the taint {taint} on a system pool.",
-                "The cluster could not be created (SystemPoolHasRestrictedTaint).",
-                "Omit taints for CriticalAddonsOnly, or write the effect PreferNoSchedule.",
-            )
+    for path, taint in _repelling(pool, _CRITICAL):
+        yield Fault(
+            path,
+            f"AKS refuses the taint {taint} on a system pool.",
+            "The cluster could not be created (SystemPoolHasRestrictedTaint).",
+            "Omit taints for CriticalAddonsOnly, or write the effect PreferNoSchedule.",
+        )
 
 
 @pool_rule(
@@ -304,11 +300,10 @@ def _aks_taints(pool: PoolIn) -> Iterator[Fault]:
     Severity.WARNED,
 )
 def _gke_taints(pool: PoolIn) -> Iterator[Fault]:
-    for index, taint in enumerate((pool.pool.taints or ()) if pool.pool.is_system else ()):
-        if taint.key != _GKE_MANAGED and taint.effect is not TaintEffect.PREFER_NO_SCHEDULE:
-            yield Fault(
-                pool.at(f"taints[{index}]"),
-                f"Not all of GKE's own pods tolerate the taint {taint}.",
-                "The others would stay pending, or run on work pools, which then could not scale to zero.",
-                "Remove taints, or write the effect PreferNoSchedule.",
-            )
+    for path, taint in _repelling(pool, _GKE_MANAGED):
+        yield Fault(
+            path,
+            f"Not all of GKE's own pods tolerate the taint {taint}.",
+            "The others would stay pending, or run on work pools, which then could not scale to zero.",
+            "Remove taints, or write the effect PreferNoSchedule.",
+        )

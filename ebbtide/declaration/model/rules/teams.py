@@ -8,13 +8,7 @@ from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster, pod_
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.rules.names import namespace_path, written
 from ebbtide.declaration.model.rules.rule import KUEUE, Severity, cluster_rule, one_of, user_names
-from ebbtide.declaration.model.tenancy import (
-    LocalQueue,
-    Team,
-    groups_domain,
-    name_of,
-    principal,
-)
+from ebbtide.declaration.model.tenancy import LocalQueue, Team, groups_domain, name_of, principal
 from ebbtide.text import and_list, did_you_mean
 from ebbtide.values.cloud_kind import CloudKind
 
@@ -169,14 +163,13 @@ def _lends_what_it_has(cluster: Cluster) -> Iterator[Fault]:
     for number, team in enumerate(cluster.teams):
         for pool, nodes in team.lending_limit.items():
             guaranteed = team.guarantee.get(pool, 0)
+            less = f"{guaranteed} or less, or a larger guarantee"
             if nodes > guaranteed:
                 yield Fault(
                     f"teams[{number}].lendingLimit.{pool}",
                     f"The team lends up to {nodes} nodes of {pool}, and {guaranteed} are guaranteed to it.",
                     "Kueue refuses a lendingLimit beyond the nominalQuota.",
-                    f"Write {guaranteed} or less, or a larger guarantee."
-                    if guaranteed
-                    else "Write a guarantee, or remove the limit.",
+                    f"Write {less if guaranteed else 'a guarantee, or remove the limit'}.",
                 )
 
 
