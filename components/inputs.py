@@ -1,5 +1,4 @@
-"""Inputs of a resource: from a valid pool of the right cloud, without omitted ones, with overrides applied
-last."""
+"""Inputs of a resource: of the right cloud, without omitted ones, with overrides applied last."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, cast
@@ -8,11 +7,7 @@ import pulumi
 
 from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import Cluster
-from ebbtide.declaration.model.declare import check_pool
-from ebbtide.declaration.model.faults import DeclarationError, Fault
-from ebbtide.declaration.model.pool import Pool
-from ebbtide.declaration.model.resolved_pool import ResolvedPool
-from ebbtide.declaration.model.site import Site
+from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.providers.schema import (
     Property,
     alternatives,
@@ -22,20 +17,6 @@ from ebbtide.declaration.providers.schema import (
     required_zeroes,
     word,
 )
-
-
-def resolved_pool(pool: Pool, site: Site) -> ResolvedPool:
-    """Validate and resolve a pool; one of a valid declaration is returned as it is.
-
-    Raises:
-        pulumi.InputPropertiesError: with every error and its path.
-    """
-    if isinstance(pool, ResolvedPool) and pool.site == site:
-        return pool
-    try:
-        return check_pool(pool, site)
-    except DeclarationError as error:
-        raise input_errors(f"The node pool {pool.name} is refused.", error.faults) from None
 
 
 def input_errors(message: str, faults: Iterable[Fault]) -> pulumi.InputPropertiesError:

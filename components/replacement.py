@@ -16,24 +16,28 @@ it is called only if the inputs have changed.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import Field, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Final, Protocol, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import pulumi
 from pulumi.runtime import settings
 
 from ebbtide.declaration.model.base import POOL_TYPES
+from ebbtide.declaration.model.declare import check_pool
+from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.pool_inputs import field_by_input
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
+from ebbtide.declaration.model.site import Site
 from ebbtide.declaration.project.configuration import NAMESPACE, REPLACEMENTS, SUFFIX
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.declaration.providers.schema import properties
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import is_within, python_name, value_at
 
-from .inputs import without_none
+from .inputs import input_errors, without_none
+from .topology import Labels
 
 NEW_POOL_BESIDE: Final = (
     "`ebbtide up {stack}` creates the new pool beside it, lets its work finish, and then deletes it."
@@ -73,17 +77,54 @@ class Replacement:
     inputs: Mapping[str, Any]
 
 
-class _NodePoolArgs(Protocol):
-    """Arguments of either cloud's node pool: a dataclass that also has `protect`, `cloud_name` and
-    `replaced_by`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolArgs:
+    """Arguments of a node pool on either cloud.
 
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    Attributes:
+        pool: the declared pool; it is validated, and its defaults are filled in.
+        site: the cluster around it, for validation and zones.
+        cluster: name of the cluster.
+        labels: billing labels, which Azure calls tags.
+        deleted_with: the cluster, if its deletion deletes the pool, so that a destroy skips separate
+            deletions.
+        depends_on: prerequisites of a node: the network's egress, the grants of its account or of the
+            cluster's identity.
+        protect: whether the engine refuses to delete the pool.
+        cloud_name: name in the cloud when the pool is created. Default: the pool's.
+        replaced_by: the replacement, to keep the pool as it is, without its autoscaler (see `node_pools`).
+            Default: the pool matches its declaration.
+
+    Raises:
+        pulumi.InputPropertiesError: the pool breaks a rule of its cloud; every error is listed.
+    """
+
+    pool: Pool
+    site: Site
+    cluster: pulumi.Input[str]
+    labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
+    deleted_with: pulumi.Resource | None = None
+    depends_on: tuple[pulumi.Resource, ...] = ()
+    protect: bool = False
+    cloud_name: str | None = None
+    replaced_by: Replacement | None = None
+
+    def __post_init__(self) -> None:
+        """Validate and resolve the pool, unless it is of a valid declaration."""
+        if isinstance(self.pool, ResolvedPool) and self.pool.site == self.site:
+            return
+        try:
+            object.__setattr__(self, "pool", check_pool(self.pool, self.site))
+        except DeclarationError as error:
+            raise input_errors(f"The node pool {self.pool.name} is refused.", error.faults) from None
 
     @property
-    def pool(self) -> Pool: ...
+    def resolved(self) -> ResolvedPool:
+        """The pool with its defaults."""
+        return cast("ResolvedPool", self.pool)
 
 
-_Args = TypeVar("_Args", bound=_NodePoolArgs)
+_Args = TypeVar("_Args", bound=PoolArgs)
 _NodePool = TypeVar("_NodePool")
 
 

@@ -2,7 +2,7 @@
 and the capacity reserved for it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
 import pulumi
@@ -13,11 +13,10 @@ from ebbtide.declaration.model.physical_names import CAPACITY_RESERVATION_GROUP,
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.pool_inputs import inputs_of
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
-from ebbtide.declaration.model.site import Site
 from ebbtide.values.cloud_kind import CloudKind
 
-from ..inputs import overridden, resolved_pool, without_none
-from ..replacement import NEEDS_NEW_NAME, NEW_POOL_BESIDE, ImmutableInputs, Replacement, all_but
+from ..inputs import overridden, without_none
+from ..replacement import NEEDS_NEW_NAME, NEW_POOL_BESIDE, ImmutableInputs, PoolArgs, all_but
 from ..topology import Labels
 
 _TYPE: Final = "azure-native:containerservice:AgentPool"
@@ -70,38 +69,19 @@ def without_aliases(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodePoolArgs:
-    """Arguments of a node pool.
+class NodePoolArgs(PoolArgs):
+    """Arguments of a node pool: those of either cloud (`PoolArgs`), and AKS'.
 
     Attributes:
-        pool: the declared pool; the component fills in its defaults.
-        site: the cluster around it, for validation.
-        cluster: name of the cluster.
         resource_group: name of the cluster's resource group.
         subnet: resource id of the nodes' subnet. Default: the cluster's.
         reservation: resource id of the capacity reservation group that the program creates for the pool
             (`CapacityReservation`); a pool that names one has none.
-        labels: billing labels, which Azure calls tags.
-        deleted_with: the cluster, if its deletion deletes the pool.
-        depends_on: the prerequisites of a node: the grants of the cluster's identity.
-        protect: whether the engine refuses to delete the pool.
-        cloud_name: name in the cloud when the pool is created. Default: the pool's.
-        replaced_by: the replacement, to keep the pool as it is, without its autoscaler (see `node_pools`).
-            Default: the pool matches its declaration.
     """
 
-    pool: Pool
-    site: Site
-    cluster: pulumi.Input[str]
     resource_group: pulumi.Input[str]
     subnet: pulumi.Input[str] | None = None
     reservation: str | None = None
-    labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
-    deleted_with: pulumi.Resource | None = None
-    depends_on: tuple[pulumi.Resource, ...] = ()
-    protect: bool = False
-    cloud_name: str | None = None
-    replaced_by: Replacement | None = None
 
 
 class NodePool(pulumi.ComponentResource):
@@ -111,9 +91,6 @@ class NodePool(pulumi.ComponentResource):
     them. There is no count while the autoscaler sets it. A property that AKS cannot change on an existing
     pool is also an input of this component, so that the preview refuses a change of it (see
     `immutable_inputs`); a new name creates a new pool before the old one is deleted.
-
-    Raises:
-        pulumi.InputPropertiesError: the pool breaks a rule of AKS; every error is listed.
     """
 
     resource: containerservice.AgentPool
@@ -121,7 +98,7 @@ class NodePool(pulumi.ComponentResource):
     pool_name: pulumi.Output[str]
 
     def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        pool = resolved_pool(args.pool, args.site)
+        pool = args.resolved
         inputs = pool_inputs(pool, subnet=args.subnet, reservation=args.reservation, labels=args.labels)
         inputs = overridden(_TYPE, inputs, pool.overrides)
         ignored = ["agentPoolName"]

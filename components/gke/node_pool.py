@@ -1,7 +1,7 @@
 """A node pool: its component, its inputs, those that never change, and the reservation requested for it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal, assert_never, cast
 
@@ -22,14 +22,12 @@ from ebbtide.declaration.model.physical_names import FUTURE_RESERVATION, fitting
 from ebbtide.declaration.model.pool import Accelerator, Pool
 from ebbtide.declaration.model.pool_inputs import inputs_of
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
-from ebbtide.declaration.model.site import Site
 from ebbtide.values import clock, durations
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.paths import value_at
 
-from ..inputs import overridden, resolved_pool, without_none
-from ..replacement import NEW_NAME, NEW_POOL_BESIDE, ImmutableInputs, Replacement, all_but, hooks
-from ..topology import Labels
+from ..inputs import overridden, without_none
+from ..replacement import NEW_NAME, NEW_POOL_BESIDE, ImmutableInputs, PoolArgs, all_but, hooks
 from .network import Interface
 
 _TYPE: Final = "gcp:container/nodePool:NodePool"
@@ -85,50 +83,31 @@ _DECLARED: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodePoolArgs:
-    """Arguments of a node pool.
+class NodePoolArgs(PoolArgs):
+    """Arguments of a node pool: those of either cloud (`PoolArgs`), and GKE's.
 
     Attributes:
-        pool: the declared pool; the component fills in its defaults.
-        site: the cluster around it, for validation and zones.
-        cluster: name of the cluster.
         project: project id of the cluster.
         service_account: e-mail of the nodes' service account; a pool's own overrides it. Default: the
             project's default account, which usually has far more permissions than a node needs.
         disk_key: name of the Cloud KMS key that encrypts boot disks. Default: Google's key.
         network_tags: network tags of all nodes of the cluster; the pool's are added.
-        deleted_with: the cluster, if its deletion deletes the pool, so that a destroy skips separate
-            deletions.
-        depends_on: prerequisites of a node: the network's egress, the account's grants.
         reservation: name of the reservation that the stack requests for the pool (`future_reservation`); a
             pool of a period needs it.
         interfaces: additional network interfaces of its nodes (`GpuNetworks.interfaces_of`); a pool with
             GPUDirect needs them.
-        protect: whether the engine refuses to delete the pool.
         metadata_server: whether its nodes run GKE's metadata server, which gives each pod its own identity;
             None to let GKE decide, which runs it on a cluster with Workload Identity and refuses it on
             another (GKE docs, workload-identity, 2026).
-        cloud_name: name in the cloud when the pool is created. Default: the pool's.
-        replaced_by: the replacement, to keep the pool as it is, without its autoscaler (see `node_pools`).
-            Default: the pool matches its declaration.
     """
 
-    pool: Pool
-    site: Site
-    cluster: pulumi.Input[str]
     project: pulumi.Input[str]
     service_account: pulumi.Input[str] | None = None
     disk_key: str | None = None
     network_tags: tuple[str, ...] = ()
-    labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
-    deleted_with: pulumi.Resource | None = None
-    depends_on: tuple[pulumi.Resource, ...] = ()
     reservation: str | None = None
     interfaces: tuple[Interface, ...] = ()
-    protect: bool = False
     metadata_server: Literal[True] | None = True
-    cloud_name: str | None = None
-    replaced_by: Replacement | None = None
 
 
 class NodePool(pulumi.ComponentResource):
@@ -143,9 +122,6 @@ class NodePool(pulumi.ComponentResource):
     A property that GKE cannot change on an existing pool is also an input of this component, so that the
     preview refuses a change of it (see `node_pools`); a new name creates a new pool before the old one
     is deleted.
-
-    Raises:
-        pulumi.InputPropertiesError: the pool breaks a rule of GKE; every error is listed.
     """
 
     resource: container.NodePool
@@ -153,7 +129,7 @@ class NodePool(pulumi.ComponentResource):
     pool_name: pulumi.Output[str]
 
     def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        pool = resolved_pool(args.pool, args.site)
+        pool = args.resolved
         inputs = _inputs(pool, args)
         ignored, implied = _ignored(pool), _implied(pool)
         inputs = overridden(_TYPE, inputs, pool.overrides)

@@ -79,7 +79,7 @@ def test_a_component_checks_no_pool_of_a_declaration_again(monkeypatch: pytest.M
         checked.append(pool.name)
         return check_pool(pool, site)
 
-    monkeypatch.setattr("components.inputs.check_pool", check)
+    monkeypatch.setattr("components.replacement.check_pool", check)
     cluster = declare(GKE)
     work = cluster.work_pools[0]
     copied = work.model_copy(update={"name": "copied"})
