@@ -48,8 +48,19 @@ class AddonsArgs:
     deleted_with: pulumi.Resource | None = None
 
 
-def has_add_ons(declaration: Cluster) -> bool:
-    """Check that anything besides pools is declared."""
+def add_ons(args: AddonsArgs, kubernetes: pulumi.ProviderResource, parent: pulumi.Resource | None) -> None:
+    """Create the add-ons, if anything besides pools is declared.
+
+    Args:
+        kubernetes: the cluster's provider.
+        parent: the component that contains them. Default: the stack.
+    """
+    if _has_add_ons(args.declaration):
+        options = pulumi.ResourceOptions(parent=parent, providers=[kubernetes])
+        Addons(f"{args.declaration.name}-addons", args, options)
+
+
+def _has_add_ons(declaration: Cluster) -> bool:
     return (
         bool(declaration.tenants)
         or declaration.addons.pipelines is not None
@@ -133,8 +144,9 @@ class Addons(InCluster):
         self._args = args
         self._inside = pulumi.ResourceOptions(parent=self)
         declaration = args.declaration
-        admission = queueing(declaration)
+        admission, fallbacks = queueing(declaration), fallback_objects(declaration)
         profiles, policies = tenant_profiles(declaration), member_policy.objects(declaration)
+        guards = queue_policy.layers(declaration)
         self._before = self._priority_class()
         admitted = self._kinds(_Stage.ADMITTED)
         kueue = self._kinds(_Stage.KUEUE, admitted)
@@ -150,9 +162,9 @@ class Addons(InCluster):
         self.tenants = dict(self._tenants(kinds, hosts, profiles, admission))
         if declaration.has_kueue:
             queues = QueuesArgs(
-                fallbacks=fallback_objects(declaration),
+                fallbacks=fallbacks,
                 queueing=admission,
-                policy=queue_policy.layers(declaration),
+                policy=guards,
                 kueue=kueue,
                 pools=args.pools,
                 pool_names=args.pool_names,

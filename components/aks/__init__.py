@@ -8,7 +8,7 @@ from ebbtide.declaration.model.addons import Kueue
 from ebbtide.declaration.model.cloud import Aks
 from ebbtide.declaration.model.cluster import Cluster as Declaration
 
-from ..addons.addons import Addons, AddonsArgs, has_add_ons
+from ..addons.addons import AddonsArgs, add_ons
 from ..inputs import require_cloud
 from .cluster import Cluster, ClusterArgs, MaintenanceSchedules, MaintenanceSchedulesArgs
 from .identity import Identity, IdentityArgs, Members, MembersArgs, VaultKey, VaultKeyArgs
@@ -78,19 +78,15 @@ def deploy(
     managed = None
     if kueue is not None and kueue.is_managed and declaration.has_kueue:
         managed = _managed_kueue(f"{declaration.name}-kueue", topology, options)
-    if has_add_ons(declaration):
-        Addons(
-            f"{declaration.name}-addons",
-            AddonsArgs(
-                declaration=declaration,
-                create_resources=team_resources(topology, declaration, cloud),
-                managed_kueue=managed,
-                pools=tuple(pool.resource for pool in topology.pools.values()),
-                pool_names={name: pool.resource.id.apply(_last) for name, pool in topology.pools.items()},
-                deleted_with=topology.cluster.resource if topology.cluster else None,
-            ),
-            pulumi.ResourceOptions(parent=parent, providers=[topology.kubernetes]),
-        )
+    args = AddonsArgs(
+        declaration=declaration,
+        create_resources=team_resources(topology, declaration, cloud),
+        managed_kueue=managed,
+        pools=tuple(pool.resource for pool in topology.pools.values()),
+        pool_names={name: pool.resource.id.apply(_last) for name, pool in topology.pools.items()},
+        deleted_with=topology.cluster.resource if topology.cluster else None,
+    )
+    add_ons(args, topology.kubernetes, parent)
     return topology
 
 

@@ -6,7 +6,7 @@ import pulumi_gcp as gcp
 from ebbtide.declaration.model.cloud import Gke
 from ebbtide.declaration.model.cluster import Cluster as Declaration
 
-from ..addons.addons import Addons, AddonsArgs, has_add_ons
+from ..addons.addons import AddonsArgs, add_ons
 from ..inputs import require_cloud
 from .cluster import Cluster, ClusterArgs
 from .identity import Identity, IdentityArgs, KeyGrants, KeyGrantsArgs, Members, MembersArgs, key_grants
@@ -71,18 +71,14 @@ def deploy(
     options = pulumi.ResourceOptions(parent=parent, providers=[provider] if provider else None)
     topology = Topology(declaration.name, declaration, options)
     cloud = topology.cloud
-    if has_add_ons(declaration):
-        store = artifacts(topology, declaration, cloud)
-        Addons(
-            f"{declaration.name}-addons",
-            AddonsArgs(
-                declaration=declaration,
-                create_resources=team_resources(topology, declaration, cloud, store),
-                pools=tuple(pool.resource for pool in topology.pools.values()),
-                pool_names={name: pool.pool_name for name, pool in topology.pools.items()},
-                artifacts=store,
-                deleted_with=topology.cluster.resource if topology.cluster else None,
-            ),
-            pulumi.ResourceOptions(parent=parent, providers=[topology.kubernetes]),
-        )
+    store = artifacts(topology, declaration, cloud)
+    args = AddonsArgs(
+        declaration=declaration,
+        create_resources=team_resources(topology, declaration, cloud, store),
+        pools=tuple(pool.resource for pool in topology.pools.values()),
+        pool_names={name: pool.pool_name for name, pool in topology.pools.items()},
+        artifacts=store,
+        deleted_with=topology.cluster.resource if topology.cluster else None,
+    )
+    add_ons(args, topology.kubernetes, parent)
     return topology
