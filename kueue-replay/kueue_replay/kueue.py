@@ -88,27 +88,10 @@ class PodsReady(_Act, frozen=True):
 
 
 class Finish(_Act, frozen=True):
-    """End a job; void once it is evicted.
-
-    Attributes:
-        succeeded: whether it has succeeded.
-    """
+    """End a job; void once it is evicted."""
 
     at: float
     job: str
-    succeeded: bool = True
-
-
-class Evict(_Act, frozen=True):
-    """Evict a job with quota, as for a failed node; it is requeued. Void once it is evicted.
-
-    Attributes:
-        reason: reason of the condition Evicted.
-    """
-
-    at: float
-    job: str
-    reason: str = "NodeFailures"
 
 
 class Check(_Act, frozen=True):
@@ -118,21 +101,12 @@ class Check(_Act, frozen=True):
         check: name of the AdmissionCheck.
         state: `Failed` is a failed ProvisioningRequest: Kueue retries it after the backoff of its
             ProvisioningRequestConfig, or rejects the job after the last attempt.
-        after: seconds until a retry, for the state `Retry`.
     """
 
     at: float
     job: str
     check: str
-    state: Literal["Ready", "Retry", "Rejected", "Failed"]
-    after: int = 0
-
-
-class Timer(_Act, frozen=True):
-    """Report an event `timer` at a time."""
-
-    at: float
-    tag: str
+    state: Literal["Ready", "Failed"]
 
 
 class Apply(_Act, frozen=True):
@@ -146,7 +120,7 @@ class Apply(_Act, frozen=True):
     manifest: Mapping[str, Any]
 
 
-Action: TypeAlias = Submit | PodsReady | Finish | Evict | Check | Timer | Apply
+Action: TypeAlias = Submit | PodsReady | Finish | Check | Apply
 
 
 class _Run(_Act, frozen=True, tag="Run"):
@@ -160,9 +134,9 @@ class Event(Struct, frozen=True, rename={"kind": "event"}):
     Attributes:
         kind: `reserved`: the job has quota; `check`: an admission check is due; `admitted`: its pods are
             created; `evicted`: its pods are deleted; `deactivated`: it is never admitted again; `finished`;
-            `timer`; `end`: the run has ended.
+            `end`: the run has ended.
         at: seconds from the start.
-        job: name of the job; empty for a timer and an end.
+        job: name of the job; empty for an end.
         flavors: its flavors, of `reserved`, `check` and `admitted`.
         reason: reason of an eviction, such as `Preempted`, or of the end.
         message: Kueue's message of an eviction.
@@ -173,7 +147,7 @@ class Event(Struct, frozen=True, rename={"kind": "event"}):
         pending: jobs without quota at the end of a run without a limit, each with Kueue's reason.
     """
 
-    kind: Literal["reserved", "check", "admitted", "evicted", "deactivated", "finished", "timer", "end"]
+    kind: Literal["reserved", "check", "admitted", "evicted", "deactivated", "finished", "end"]
     at: float
     job: str = ""
     flavors: Flavors = {}
@@ -181,7 +155,6 @@ class Event(Struct, frozen=True, rename={"kind": "event"}):
     message: str = ""
     check: str = ""
     attempt: int = 0
-    tag: str = ""
     cycles: int = 0
     next: float | None = None
     pending: Mapping[str, str] = {}

@@ -10,15 +10,6 @@ def _cohort(prefix: str, names: str, **spec: object) -> list[Object]:
     return [item for name in names for item in queue(f"{prefix}{name}", {"spot": 3}, f"{prefix}all", **spec)]
 
 
-def _held(prefix: str) -> dict[int, Object]:
-    cluster_queue, _ = queue(f"{prefix}a", {"spot": 4})
-    policies = {20: "Hold", 35: "None", 60: "HoldAndDrain", 70: "None"}
-    return {
-        slot: cluster_queue | {"spec": cluster_queue["spec"] | {"stopPolicy": policy}}
-        for slot, policy in policies.items()
-    }
-
-
 CLASSICAL = {
     "plain queues": Case(
         lambda prefix: [*queue(f"{prefix}a", {"spot": 4}), *queue(f"{prefix}b", {"spot": 2})],
@@ -53,7 +44,6 @@ CLASSICAL = {
         ],
         jobs(50, 6, "ab", slots=(6, 14)),
     ),
-    "hold": Case(lambda prefix: queue(f"{prefix}a", {"spot": 4}), jobs(50, 7, "a"), changes=_held),
 }
 """Without fair sharing."""
 

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from kueue_jobs import NAMESPACE, Job, Object
 from kueue_replay.kueue import (
-    Apply,
     Check,
     Event,
     Finish,
@@ -29,7 +28,7 @@ from kueue_replay.kueue import (
 STEP = 4.0
 """Seconds between two slots."""
 
-Decision: TypeAlias = Submit | Apply | PodsReady | Finish | Check
+Decision: TypeAlias = Submit | PodsReady | Finish | Check
 
 MOST_SLOTS = 500
 """A case has ended before."""
@@ -44,14 +43,12 @@ class Case:
         jobs: its jobs, named by their number; times and durations are multiples of the step.
         ready: slots until the pods of a job are ready, by its number and attempt; None: never.
         provisioned: whether a ProvisioningRequest succeeds, by the number of its job and attempt.
-        changes: returns the objects that change, by slot.
     """
 
     objects: Callable[[str], list[Object]]
     jobs: Sequence[Job]
     ready: Callable[[int, int], int | None] = lambda _job, _attempt: 0
     provisioned: Callable[[int, int], bool] = lambda _job, _attempt: True
-    changes: Callable[[str], Mapping[int, Object]] = lambda _: {}
 
 
 def jobs(
@@ -91,8 +88,6 @@ class Script:
         self._evictions: Counter[str] = Counter()
         self._unended = {f"{prefix}{number}" for number in range(len(case.jobs))}
         self._due: list[tuple[int, int, int, Decision]] = []
-        for slot, manifest in case.changes(prefix).items():
-            self._due.append((slot, -1, 0, Apply(0, manifest)))
         for number, job in enumerate(case.jobs):
             pods = [PodSet("main", 1, {"cpu": str(job.cpus)})]
             queue = f"{NAMESPACE}/{prefix}{job.queue}"
@@ -118,7 +113,7 @@ class Script:
         for item in due:
             self._due.remove(item)
             _, _, admission, action = item
-            if isinstance(action, Submit | Apply) or admission == self._evictions[action.job]:
+            if isinstance(action, Submit) or admission == self._evictions[action.job]:
                 return action
         return None
 

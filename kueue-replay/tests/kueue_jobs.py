@@ -1,5 +1,6 @@
 """Small queues and jobs, shown to Kueue in virtual time and to the real controller."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,7 +68,7 @@ class Job:
         at: seconds from the start.
         queue: its LocalQueue.
         cpus: CPUs of its one pod.
-        seconds: how long it runs.
+        seconds: how long it runs; infinite if its pods never become ready.
         priority: value of its priority.
     """
 
@@ -137,7 +138,7 @@ def play(
     def follow(event: Event) -> Iterable[Action]:
         events.append(replace(event, cycles=0))
         further = list(answer(event))
-        if event.kind == "admitted" and not further:
+        if event.kind == "admitted" and not further and seconds[event.job] < math.inf:
             yield PodsReady(event.at, event.job)
             yield Finish(event.at + seconds[event.job], event.job)
         yield from further

@@ -1,5 +1,6 @@
 """Kueue in virtual time: its decisions about small queues, without an API server."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -31,14 +32,12 @@ from kueue_replay.kueue import (
     Apply,
     Check,
     Event,
-    Evict,
     Finish,
     Kueue,
     KueueError,
     PodSet,
     PodsReady,
     Submit,
-    Timer,
 )
 from tests.declarations import GKE, changed
 
@@ -108,16 +107,9 @@ def test_pods_that_are_not_ready_in_time_are_requeued(program: Path) -> None:
     """A job whose pods do not become ready is evicted after the timeout, waits for a backoff that doubles,
     and leaves its quota to others meanwhile."""
     waiting = {"timeout": "60s", "requeuingStrategy": {"backoffBaseSeconds": 10, "backoffLimitCount": 2}}
-
-    def never(event: Event) -> Iterable[Action]:
-        if event.kind == "admitted" and event.job == "0":
-            yield Timer(event.at + 1, "nothing")
-
-    jobs = [Job(0, "a", 2, 10), Job(1, "a", 2, 5)]
+    jobs = [Job(0, "a", 2, math.inf), Job(1, "a", 2, 5)]
     objects = [*flavors("f"), *queue("a", {"f": 2})]
-    played = play(
-        program, objects, jobs, configuration=CONFIGURATION | {"waitForPodsReady": waiting}, answer=never
-    )
+    played = play(program, objects, jobs, configuration=CONFIGURATION | {"waitForPodsReady": waiting})
     assert [round(time) for time in played.at("admitted")["0"]] == [0, 70, 150]
     assert [round(time) for time in played.at("admitted")["1"]] == [61]
     assert [round(time) for time in played.at("deactivated")["0"]] == [210]
@@ -131,9 +123,8 @@ def test_backoffs_are_equal_in_equal_runs(program: Path) -> None:
         played = play(
             program,
             [*flavors("f"), *queue("a", {"f": 2})],
-            [Job(0, "a", 2, 10)],
+            [Job(0, "a", 2, math.inf)],
             configuration=CONFIGURATION | {"waitForPodsReady": waiting},
-            answer=lambda event: [Timer(event.at, "not ready")] if event.kind == "admitted" else (),
         )
         return played.at("admitted")["0"]
 
@@ -160,40 +151,6 @@ def test_lost_nodes_have_the_time_of_recovery(program: Path) -> None:
         answer=lose,
     )
     assert [round(time) for time in played.at("evicted")["0"]] == [230]
-
-
-def test_evicted_jobs_are_requeued(program: Path) -> None:
-    """A job that is evicted for a failed node starts again, and its former end is void."""
-    jobs = [Job(0, "a", 2, 50)]
-    played = play(program, [*flavors("f"), *queue("a", {"f": 2})], jobs, Evict(20, "0"))
-    assert played.at("finished") == {"0": [70.0]}
-    assert [event.reason for event in played.events if event.kind == "evicted"] == ["NodeFailures"]
-
-
-def test_a_held_queue_admits_nothing_until_it_is_released(program: Path) -> None:
-    """Hold keeps what runs and lets nothing start; HoldAndDrain evicts what runs, too."""
-    (cluster_queue, local), jobs = queue("a", {"f": 2}), [Job(0, "a", 1, 100), Job(11, "a", 1, 10)]
-
-    def stopped(policy: str, at: float) -> Apply:
-        return Apply(at, cluster_queue | {"spec": cluster_queue["spec"] | {"stopPolicy": policy}})
-
-    objects = [*flavors("f"), cluster_queue, local]
-    held = play(program, objects, jobs, stopped("Hold", 10), stopped("None", 60))
-    assert held.at("admitted") == {"0": [0.0], "1": [60.0]}
-    drained = play(program, objects, jobs, stopped("HoldAndDrain", 10), stopped("None", 60))
-    assert drained.at("admitted") == {"0": [0.0, 60.0], "1": [60.0]}
-
-
-def test_a_released_queue_admits_what_waits_before_what_it_evicted(program: Path) -> None:
-    """A job that was evicted with its queue has to be requeued first; meanwhile a later one gets quota."""
-    cluster_queue, local = queue("a", {"f": 2})
-    drain, release = (
-        Apply(at, cluster_queue | {"spec": cluster_queue["spec"] | {"stopPolicy": policy}})
-        for at, policy in ((10, "HoldAndDrain"), (60, "None"))
-    )
-    jobs = [Job(0, "a", 2, 30), Job(5, "a", 2, 30)]
-    played = play(program, [*flavors("f"), cluster_queue, local], jobs, drain, release)
-    assert played.at("admitted") == {"0": [0.0, 91.0], "1": [60.0]}
 
 
 def test_a_victim_that_is_first_in_line_again_takes_time(program: Path) -> None:

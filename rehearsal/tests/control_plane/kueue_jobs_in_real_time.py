@@ -17,7 +17,7 @@ from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.values.kueue_api import API_PATH, API_VERSION
 from kueue_grid import STEP, Case, Decision, Row, Script, run
 from kueue_jobs import NAMESPACE
-from kueue_replay.kueue import Apply, Check, Event, Finish, PodsReady, Submit
+from kueue_replay.kueue import Check, Event, Finish, PodsReady, Submit
 from rehearsal.tests.control_plane.cluster import Object, job, pod
 
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
@@ -93,8 +93,6 @@ class _Real:
 
     def act(self, action: Decision) -> None:
         match action:
-            case Apply(manifest=manifest):
-                self._api.apply(f"{API_PATH}/clusterqueues/{manifest['metadata']['name']}", manifest)
             case Submit():
                 self._submit(action)
             case Check():

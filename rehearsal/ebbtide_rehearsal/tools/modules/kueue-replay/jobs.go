@@ -253,13 +253,7 @@ func (r *replay) decide(found *job, item action) error {
 	target := copyOf(current)
 	switch item.Do {
 	case "Finish":
-		reason := kueue.WorkloadFinishedReasonFailed
-		if item.Succeeded {
-			reason = kueue.WorkloadFinishedReasonSucceeded
-		}
-		return workloadfinish.Finish(r.ctx, r.store, target, reason, "", r.clock)
-	case "Evict":
-		return workloadevict.Evict(r.ctx, r.store, r.recorder, target, item.Reason, "", "", r.clock, false, nil, nil)
+		return workloadfinish.Finish(r.ctx, r.store, target, kueue.WorkloadFinishedReasonSucceeded, "", r.clock)
 	case "PodsReady":
 		if !r.podsReady || !r.setReady(target, item.Ready) {
 			return nil
@@ -297,8 +291,7 @@ func (r *replay) setCheck(target *kueue.Workload, item action) error {
 	next := *target.Status.AdmissionChecks[number].DeepCopy()
 	next.LastTransitionTime = r.time()
 	next.State = kueue.CheckState(item.State)
-	switch item.State {
-	case "Failed":
+	if item.State == "Failed" {
 		config := r.provisioning(next.Name)
 		if config == nil {
 			return fmt.Errorf("the admission check %s creates no ProvisioningRequests", item.Check)
@@ -309,8 +302,6 @@ func (r *replay) setCheck(target *kueue.Workload, item action) error {
 			next.State = kueue.CheckStateRetry
 			workload.UpdateAdmissionCheckRequeueState(&next, *retries.BackoffBaseSeconds, *retries.BackoffMaxSeconds, r.clock)
 		}
-	case "Retry":
-		next.RequeueAfterSeconds = ptr.To(item.After)
 	}
 	workloadpatching.SetAdmissionCheckState(&target.Status.AdmissionChecks, next, r.clock)
 	return nil

@@ -3,7 +3,6 @@ package main
 import (
 	"container/heap"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -91,7 +90,7 @@ func newReplay(first setup, p *pipe) (*replay, error) {
 		k.store.put(namespaceObject(name, labels))
 	}
 	for _, content := range first.Objects {
-		if _, err := k.apply(r.ctx, content); err != nil {
+		if err := k.apply(r.ctx, content); err != nil {
 			return nil, err
 		}
 	}
@@ -121,17 +120,15 @@ func (r *replay) act(item action) error {
 	switch item.Do {
 	case "Submit":
 		return r.submit(item)
-	case "Timer":
-		r.at(when, func() error { return r.ask(report{Event: "timer", Tag: item.Tag}) })
 	case "Apply":
-		r.at(when, func() error { return r.change(item.Manifest) })
+		r.at(when, func() error { return r.apply(r.ctx, item.Manifest) })
 	case "Run":
 		until := time.Duration(math.MaxInt64)
 		if item.Until != nil {
 			until = duration(*item.Until)
 		}
 		return r.run(until, duration(item.Before))
-	case "PodsReady", "Finish", "Evict", "Check":
+	case "PodsReady", "Finish", "Check":
 		found, ok := r.jobs[item.Job]
 		if !ok {
 			return fmt.Errorf("there is no such job")
@@ -148,18 +145,6 @@ func (r *replay) act(item action) error {
 		return fmt.Errorf("there is no such action")
 	}
 	return nil
-}
-
-func (r *replay) change(content json.RawMessage) error {
-	members, err := r.apply(r.ctx, content)
-	if err == nil && len(members) > 0 {
-		// A released queue's waiting jobs precede those that it has evicted, which are to be requeued first.
-		err = r.settle()
-	}
-	for _, item := range members {
-		r.enqueue(client.ObjectKeyFromObject(item))
-	}
-	return err
 }
 
 // ask reports an event of now, and carries out the answer; without answers, only decisions are reported.

@@ -71,7 +71,6 @@ func useGates() {
 type controllers struct {
 	clock         *clock
 	store         *store
-	recorder      events.EventRecorder
 	cache         *schdcache.Cache
 	queues        *qcache.Manager
 	requeuer      *qcache.Requeuer
@@ -119,7 +118,7 @@ func newControllers(content []byte) (*controllers, error) {
 		order = ptr.Deref(cfg.WaitForPodsReady.RequeuingStrategy.Timestamp, order)
 	}
 	k := &controllers{
-		clock: &clock{clocktesting.NewFakeClock(epoch), epoch}, store: newStore(), recorder: &events.FakeRecorder{},
+		clock: &clock{clocktesting.NewFakeClock(epoch), epoch}, store: newStore(),
 		podsReady: cfg.WaitForPodsReady != nil,
 	}
 	useGates()
@@ -127,7 +126,7 @@ func newControllers(content []byte) (*controllers, error) {
 		schdcache.WithFairSharing(fairsharing.Enabled(cfg.FairSharing)),
 		schdcache.WithAdmissionFairSharing(cfg.AdmissionFairSharing),
 	}
-	preemptions := preemptexpectations.New()
+	recorder, preemptions := &events.FakeRecorder{}, preemptexpectations.New()
 	queueOptions := []qcache.Option{
 		qcache.WithClock(k.clock), qcache.WithPreemptionExpectations(preemptions),
 		qcache.WithPodsReadyRequeuingTimestamp(order), qcache.WithAdmissionFairSharing(cfg.AdmissionFairSharing),
@@ -142,13 +141,13 @@ func newControllers(content []byte) (*controllers, error) {
 	k.cache = schdcache.New(k.store, cacheOptions...)
 	queues, requeuer := qcache.NewManagerForUnitTestsWithRequeuer(k.store, k.cache, queueOptions...)
 	k.queues, k.requeuer = queues, requeuer
-	k.scheduler = scheduler.New(queues, k.cache, k.store, k.recorder,
+	k.scheduler = scheduler.New(queues, k.cache, k.store, recorder,
 		scheduler.WithClock(nil, k.clock), scheduler.WithPodsReadyRequeuingTimestamp(order),
 		scheduler.WithFairSharing(cfg.FairSharing), scheduler.WithAdmissionFairSharing(cfg.AdmissionFairSharing),
 		scheduler.WithPreemptionExpectations(preemptions),
 	)
 	k.scheduler.AdmitInline()
-	k.workloads = core.NewWorkloadReconciler(k.store, queues, k.cache, k.recorder,
+	k.workloads = core.NewWorkloadReconciler(k.store, queues, k.cache, recorder,
 		core.WithConfiguredPodsReady(cfg.WaitForPodsReady), core.WithWorkloadClock(k.clock),
 		core.WithPreemptionExpectations(preemptions), core.WithAdmissionFairSharing(cfg.AdmissionFairSharing),
 	)
@@ -158,11 +157,11 @@ func newControllers(content []byte) (*controllers, error) {
 	return k, nil
 }
 
-// apply creates or updates an object of the declaration, and returns the Workloads to reconcile.
-func (k *controllers) apply(ctx context.Context, content []byte) ([]*kueue.Workload, error) {
+// apply creates or updates an object of the declaration.
+func (k *controllers) apply(ctx context.Context, content []byte) error {
 	var kind metav1.TypeMeta
 	if err := json.Unmarshal(content, &kind); err != nil {
-		return nil, err
+		return err
 	}
 	log := ctrl.LoggerFrom(ctx)
 	switch kind.Kind {
@@ -171,7 +170,7 @@ func (k *controllers) apply(ctx context.Context, content []byte) ([]*kueue.Workl
 		if err == nil {
 			qcache.NotifyRetryInadmissible(k.queues, k.cache.AddOrUpdateResourceFlavor(log, object))
 		}
-		return nil, err
+		return err
 	case "AdmissionCheck":
 		object, _, err := decoded[kueue.AdmissionCheck](k.store, content)
 		if err == nil {
@@ -179,25 +178,29 @@ func (k *controllers) apply(ctx context.Context, content []byte) ([]*kueue.Workl
 				metav1.Condition{Type: kueue.AdmissionCheckActive, Status: metav1.ConditionTrue, Reason: "Active"})
 			qcache.NotifyRetryInadmissible(k.queues, k.cache.AddOrUpdateAdmissionCheck(log, object))
 		}
-		return nil, err
+		return err
 	case "Cohort":
 		object, _, err := decoded[kueue.Cohort](k.store, content)
 		if err == nil {
 			_, err = k.cohorts.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
 		}
-		return nil, err
+		return err
 	case "ClusterQueue":
 		return k.applyClusterQueue(content)
 	case "LocalQueue":
-		return k.applyLocalQueue(content)
+		object, _, err := decoded[kueue.LocalQueue](k.store, content)
+		if err == nil {
+			k.localQueues.Create(event.TypedCreateEvent[*kueue.LocalQueue]{Object: object})
+		}
+		return err
 	case "ProvisioningRequestConfig":
 		object, _, err := decoded[kueue.ProvisioningRequestConfig](k.store, content)
 		if err == nil {
 			defaultRetries(object)
 		}
-		return nil, err
+		return err
 	}
-	return nil, fmt.Errorf("a replay has no use for the kind %q", kind.Kind)
+	return fmt.Errorf("a replay has no use for the kind %q", kind.Kind)
 }
 
 // object is a pointer to T that is a Kubernetes object.
@@ -216,50 +219,25 @@ func decoded[T any, P object[T]](s *store, content []byte) (P, P, error) {
 	return parsed, previous, nil
 }
 
-func (k *controllers) applyClusterQueue(content []byte) ([]*kueue.Workload, error) {
+func (k *controllers) applyClusterQueue(content []byte) error {
 	next, previous, err := decoded[kueue.ClusterQueue](k.store, content)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defaultQueue(next)
+	if previous != nil {
+		k.clusterQueues.Update(event.TypedUpdateEvent[*kueue.ClusterQueue]{ObjectOld: previous, ObjectNew: next})
+		return nil
+	}
 	name := kueue.ClusterQueueReference(next.Name)
-	if previous == nil {
-		k.clusterQueues.Create(event.TypedCreateEvent[*kueue.ClusterQueue]{Object: next})
-		created := k.queues.ClusterQueue(name)
-		if created == nil {
-			return nil, fmt.Errorf("Kueue rejects the ClusterQueue %s", name)
-		}
-		created.SetClock(k.clock)
-		k.names = append(k.names, name)
-		return nil, nil
+	k.clusterQueues.Create(event.TypedCreateEvent[*kueue.ClusterQueue]{Object: next})
+	created := k.queues.ClusterQueue(name)
+	if created == nil {
+		return fmt.Errorf("Kueue rejects the ClusterQueue %s", name)
 	}
-	k.clusterQueues.Update(event.TypedUpdateEvent[*kueue.ClusterQueue]{ObjectOld: previous, ObjectNew: next})
-	var members []*kueue.Workload
-	for _, item := range k.store.sorted() {
-		if queue, ok := k.queues.ClusterQueueForWorkload(item); ok && queue == name {
-			members = append(members, item)
-		}
-	}
-	return members, nil
-}
-
-func (k *controllers) applyLocalQueue(content []byte) ([]*kueue.Workload, error) {
-	next, previous, err := decoded[kueue.LocalQueue](k.store, content)
-	if err != nil {
-		return nil, err
-	}
-	if previous == nil {
-		k.localQueues.Create(event.TypedCreateEvent[*kueue.LocalQueue]{Object: next})
-		return nil, nil
-	}
-	k.localQueues.Update(event.TypedUpdateEvent[*kueue.LocalQueue]{ObjectOld: previous, ObjectNew: next})
-	var members []*kueue.Workload
-	for _, item := range k.store.sorted() {
-		if item.Namespace == next.Namespace && string(item.Spec.QueueName) == next.Name {
-			members = append(members, item)
-		}
-	}
-	return members, nil
+	created.SetClock(k.clock)
+	k.names = append(k.names, name)
+	return nil
 }
 
 // defaultQueue sets what the API server defaults and the controllers rely on (CRD of Kueue 0.19.2).

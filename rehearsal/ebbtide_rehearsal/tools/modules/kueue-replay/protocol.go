@@ -43,22 +43,18 @@ type podSet struct {
 
 // action is what the client decides (kueue_replay.kueue); At is in seconds from the start.
 type action struct {
-	Do        string          `json:"do"`
-	At        float64         `json:"at"`
-	Job       string          `json:"job"`
-	Queue     string          `json:"queue"`
-	PodSets   []podSet        `json:"pod_sets"`
-	Priority  int32           `json:"priority"`
-	Ready     bool            `json:"ready"`
-	Succeeded bool            `json:"succeeded"`
-	Reason    string          `json:"reason"`
-	Check     string          `json:"check"`
-	State     string          `json:"state"`
-	After     int32           `json:"after"`
-	Tag       string          `json:"tag"`
-	Manifest  json.RawMessage `json:"manifest"`
-	Until     *float64        `json:"until"`
-	Before    float64         `json:"before"`
+	Do       string          `json:"do"`
+	At       float64         `json:"at"`
+	Job      string          `json:"job"`
+	Queue    string          `json:"queue"`
+	PodSets  []podSet        `json:"pod_sets"`
+	Priority int32           `json:"priority"`
+	Ready    bool            `json:"ready"`
+	Check    string          `json:"check"`
+	State    string          `json:"state"`
+	Manifest json.RawMessage `json:"manifest"`
+	Until    *float64        `json:"until"`
+	Before   float64         `json:"before"`
 }
 
 // report is an event of the run.
@@ -71,7 +67,6 @@ type report struct {
 	Message string                       `json:"message,omitempty"`
 	Check   string                       `json:"check,omitempty"`
 	Attempt int32                        `json:"attempt,omitempty"`
-	Tag     string                       `json:"tag,omitempty"`
 	Pending map[string]string            `json:"pending,omitempty"`
 	Cycles  int64                        `json:"cycles,omitempty"`
 	Next    *float64                     `json:"next,omitempty"`
