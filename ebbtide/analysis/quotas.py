@@ -80,12 +80,13 @@ def without_quota(pools: Iterable[ResolvedPool]) -> tuple[str, ...]:
     """Return the machine types whose quotas are unknown: those that the catalog does not have, and A4X and
     TPU7x, whose names are not documented (Compute Engine docs, allocation-quotas, 2026-11)."""
     needed = (pool for pool in pools if pool.capacity.kind != "reservation" or pool.reserves_machines)
-    return tuple(dict.fromkeys(pool.machine_type for pool in needed if not _has_quotas(pool)))
-
-
-def _has_quotas(pool: ResolvedPool) -> bool:
-    machine, accelerator = pool.hardware, pool.accelerator_type
-    return machine is not None and bool(quota_names(pool.site.cloud, machine.family, accelerator))
+    unknown = (
+        pool.machine_type
+        for pool in needed
+        if pool.hardware is None
+        or not quota_names(pool.site.cloud, pool.hardware.family, pool.accelerator_type)
+    )
+    return tuple(dict.fromkeys(unknown))
 
 
 def _of_pool(pool: ResolvedPool) -> Iterator[tuple[str, str, int]]:

@@ -55,11 +55,12 @@ def differences(old: Plain, new: Plain, path: str = "") -> Iterator[tuple[str, P
 def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Return an object with another object's values merged over it: objects by key, other values as a
     whole."""
-    return {**under, **{key: _merged(under.get(key), item) for key, item in over.items()}}
-
-
-def _merged(under: Plain, over: Plain) -> Plain:
-    return merged(under, over) if isinstance(under, dict) and isinstance(over, dict) else over
+    both = {
+        key: merged(old, item)
+        for key, item in over.items()
+        if isinstance(old := under.get(key), dict) and isinstance(item, dict)
+    }
+    return {**under, **over, **both}
 
 
 def with_defaults(values: Mapping[str, Plain], defaults: Mapping[str, Plain]) -> dict[str, Plain]:

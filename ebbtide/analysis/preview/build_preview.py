@@ -198,18 +198,12 @@ def _resource(resource: Resource) -> ResourceReport:
         resource,
         kind=_kind(resource),
         depends_on=resource.dependencies,
-        aliases=tuple(alias for alias in resource.aliases if not _is_of_package(alias)),
+        # Without those that the provider's package adds for every API version.
+        aliases=tuple(it for it in resource.aliases if not it.startswith("type=") or " " in it),
         inputs=masked(dict(resource.inputs)),
         secrets=tuple(path for path, leaf in inputs if isinstance(leaf, Secret)),
         assumed_inputs=tuple(path for path, leaf in inputs if _is_invented(leaf)),
     )
-
-
-def _is_of_package(alias: str) -> bool:
-    """Return whether an alias comes from the provider's package, which adds an alias for every API version of
-    a resource.
-    """
-    return alias.startswith("type=") and " " not in alias
 
 
 def _is_invented(leaf: Plain) -> bool:

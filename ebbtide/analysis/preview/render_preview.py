@@ -35,6 +35,7 @@ from ebbtide.analysis.preview.words import (
     overrides_words,
     price_dates,
     queue_rows,
+    quotas_words,
     type_words,
 )
 from ebbtide.analysis.recording.assumption_tables import assumed_spans
@@ -120,13 +121,10 @@ def _other_findings(preview: Preview) -> Iterator[Text]:
         shown = ", ".join(names) if len(names) <= _NAMED else f"{len(names)} resources"
         levels.setdefault(level, []).append(f"{rule} ({shown})")
     if levels:
-        text = "; ".join(f"{level}: {_first(rules)}" for level, rules in levels.items())
+        for own in levels.values():
+            own[_RULES:] = [f"{len(own) - _RULES} more"] if len(own) > _RULES else []
+        text = "; ".join(f"{level}: {', '.join(own)}" for level, own in levels.items())
         yield Text.assemble(("Policy ", _HEADING), text)
-
-
-def _first(rules: Sequence[str]) -> str:
-    rest = len(rules) - _RULES
-    return ", ".join([*rules[:_RULES], *([f"{rest} more"] if rest > 0 else [])])
 
 
 def _title(preview: Preview) -> RenderableType:
@@ -244,11 +242,7 @@ def _totals(preview: Preview) -> Iterator[RenderableType]:
     lines += [Text.assemble((f"{title}: ", "yellow"), ", ".join(items)) for title, items in notes]
     if held := never_zero(preview):
         lines.append(Text.assemble(("Always with nodes: ", "yellow"), ", ".join(held)))
-    regions: dict[str, list[str]] = {}
-    for quota in preview.quotas:
-        regions.setdefault(quota.region, []).append(f"{quota.name} {quota.amount}")
-    needs = "; ".join(f"{region}: {', '.join(names)}" for region, names in regions.items())
-    if needs:
+    if needs := quotas_words((item.region, item.name, item.amount) for item in preview.quotas):
         lines.append(Text.assemble(("Quotas ", _HEADING), needs))
     yield Group(*(Indented(line, "", "  ") for line in lines))
 
@@ -345,7 +339,8 @@ def resource_tree(preview: Preview, *, values: bool) -> Iterator[RenderableType]
     """
     if not preview.resources:
         return
-    symbols = _symbols(preview.resources)
+    targets = dict.fromkeys(item.deleted_with for item in preview.resources if item.deleted_with)
+    symbols = {urn: "†" * number for number, urn in enumerate(targets, 1)}
     tree = Tree(Text("Resources", style=_HEADING), guide_style=_QUIET)
     branches: dict[str | None, Tree] = {None: tree}
     for resource in preview.resources:
@@ -370,12 +365,6 @@ def _inputs(value: Any, path: str = "") -> Iterator[str]:
             yield from _inputs(item, child_path(path, index))
     else:
         yield f"{path}: {text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}"
-
-
-def _symbols(resources: Sequence[ResourceReport]) -> dict[str, str]:
-    """Assign a symbol to each resource that is the `deleted_with` of others, in order."""
-    targets = dict.fromkeys(resource.deleted_with for resource in resources if resource.deleted_with)
-    return {urn: "†" * number for number, urn in enumerate(targets, 1)}
 
 
 def _label(resource: ResourceReport, symbols: Mapping[str, str]) -> Text:

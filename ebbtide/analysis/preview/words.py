@@ -1,7 +1,7 @@
 """Short descriptions of a preview's facts, for tables and trees."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -154,6 +154,14 @@ def queue_rows(queues: Sequence[QueueReport]) -> list[QueueRow]:
         for queue in queues
         for quota in queue.by_flavor
     ]
+
+
+def quotas_words(quotas: Iterable[tuple[str, str, object]]) -> str:
+    """Format quotas of region, name and amount by their regions: `us-central1: CPUS 8, N2_CPUS 16; …`."""
+    regions: dict[str, list[str]] = {}
+    for region, name, amount in quotas:
+        regions.setdefault(region, []).append(f"{name} {amount}")
+    return "; ".join(f"{region}: {', '.join(names)}" for region, names in regions.items())
 
 
 def price_dates(cost: CostReport) -> str:

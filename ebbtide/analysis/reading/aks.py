@@ -99,12 +99,6 @@ def read_inline_pools(resource: Resource, **declared: Any) -> Iterator[RecordedP
         )
 
 
-def read_location(resource: Resource) -> tuple[str, str]:
-    """Return name and region of a cluster; separate pools have no location."""
-    inputs = Inputs(resource.inputs)
-    return inputs.text("resourceName"), inputs.text("location")
-
-
 def read_pool(
     inputs: Inputs,
     location: str,

@@ -115,7 +115,9 @@ def _shape(inputs: Inputs) -> MachineShape:
 
 
 def _pools(recording: Recording) -> Iterator[RecordedPool]:
-    locations = dict(aks.read_location(cluster) for cluster in recording.of_type(aks.CLUSTER))
+    # Separate pools have no location.
+    clusters = map(aks.read_cluster, recording.of_type(aks.CLUSTER))
+    locations = {cluster.name: cluster.location for cluster in clusters}
     written = (topology.inputs.get("location") for topology in recording.of_type(TOPOLOGIES[CloudKind.AKS]))
     elsewhere = next((str(location) for location in written if location), "")
     requests = recording.of_type(gke.FUTURE_RESERVATION)
@@ -193,17 +195,15 @@ def read_fallbacks(
         queues: the queues of each pool (see `read_queues`): pools of different queues are never fallbacks for
             one another, whatever the autoscaler's priorities.
     """
-    chains = [*_classes(recording), *_expanded(recording, pools, queues)]
+    classes = (Inputs(item.inputs).parts("spec.priorities") for item in recording.of_type(_CLASS))
+    chains = [
+        *(tuple(pool for rule in rules for pool in rule.texts("nodepools")) for rules in classes),
+        *_expanded(recording, pools, queues),
+    ]
     return [
         next((chain[chain.index(pool.name) + 1 :] for chain in chains if pool.name in chain), ())
         for pool in pools
     ]
-
-
-def _classes(recording: Recording) -> Iterator[tuple[str, ...]]:
-    for resource in recording.of_type(_CLASS):
-        rules = Inputs(resource.inputs).parts("spec.priorities")
-        yield tuple(pool for rule in rules for pool in rule.texts("nodepools"))
 
 
 def _expanded(

@@ -212,10 +212,6 @@ def _named(key: str) -> Derivation:
     return derive
 
 
-def _node_group(facts: Facts) -> str:
-    return NODE_RESOURCE_GROUP.format_map(facts)
-
-
 def _rule(type_: str) -> ResourceRule:
     """Build a rule from a type's templates; the last input in its id is the resource's name."""
     template = RESOURCES[type_]
@@ -228,7 +224,7 @@ _DERIVED: Final[Mapping[str, Derivation]] = {
     "name": _named("resourceName"),
     "subscriptionId": lambda _: _SUBSCRIPTION,
     "tenantId": lambda _: TENANT,
-    "nodeResourceGroup": _node_group,
+    "nodeResourceGroup": NODE_RESOURCE_GROUP.format_map,
     "suffix": lambda _: WORD,
     "address": lambda _: ADDRESS,
 }

@@ -204,10 +204,6 @@ def _name(facts: Facts) -> str | None:
     return f"{facts.question.name}-{WORD}" if facts.question.name else None
 
 
-def _location(facts: Facts) -> str | None:
-    return facts.known("zone") or facts.known("region")
-
-
 def _region(facts: Facts) -> str | None:
     location = facts.known("location") or facts.known("zone")
     return format(Text(location), "region") if location else None
@@ -215,7 +211,7 @@ def _region(facts: Facts) -> str | None:
 
 _DERIVED: Final[Mapping[str, Derivation]] = {
     "name": _name,
-    "location": _location,
+    "location": lambda facts: facts.known("zone") or facts.known("region"),
     "region": _region,
     "accountHost": lambda facts: account_host("{project}".format_map(facts)),
     "address": lambda _: ADDRESS,

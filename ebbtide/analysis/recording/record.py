@@ -68,20 +68,15 @@ def _object(question: Question) -> Answer:
     return Answer(f"{namespace}/{name}" if isinstance(namespace, str) else name, {"metadata": {"name": name}})
 
 
-def _provider(question: Question) -> Answer:
-    """Return a provider's id, a random UUID of the engine; provider references contain it."""
-    return Answer(uuid_for(f"{question.token} {question.name}"))
-
-
-def _stash(question: Question) -> Answer:
-    """Return a stash's output, its input; the program ignores changes of it."""
-    return Answer(uuid_for(f"{question.token} {question.name}"), {"output": question.inputs.get("input")})
+def _own(question: Question) -> Answer:
+    """Return the id of a resource of the engine, a random UUID, which references to a provider contain; a
+    stash's output is its input, of which the program ignores changes."""
+    output = {"output": question.inputs.get("input")} if question.token == _STASH else {}
+    return Answer(uuid_for(f"{question.token} {question.name}"), output)
 
 
 ASSUMPTIONS: Final = (
-    assumed_gcp.TABLES
-    | assumed_azure.TABLES
-    | Assumptions(resources={_STASH: _stash}, packages={"kubernetes": _object, "pulumi": _provider})
+    assumed_gcp.TABLES | assumed_azure.TABLES | Assumptions(packages={"kubernetes": _object, "pulumi": _own})
 )
 """The combined tables of Google Cloud, Azure and Kubernetes."""
 

@@ -368,7 +368,8 @@ def _others(changes: Iterable[Change]) -> Iterator[str]:
                 "cloud."
             )
         elif change.action == "delete" and resource.type == _NAMESPACE:
-            yield f"Namespace {_object_name(change)} is deleted, with everything in it."
+            name = _metadata(change).get("name") or resource.name
+            yield f"Namespace {name} is deleted, with everything in it."
 
 
 def _reservation(change: Change) -> str:
@@ -388,10 +389,6 @@ def _reservation(change: Change) -> str:
 def _metadata(change: Change) -> Mapping[str, Any]:
     metadata = change.resource.inputs.get("metadata")
     return metadata if isinstance(metadata, dict) else {}
-
-
-def _object_name(change: Change) -> str:
-    return str(_metadata(change).get("name") or change.resource.name)
 
 
 def _because(change: Change) -> str:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ebbtide.analysis.preview.fitted_table import Indented, print_blocks
 from ebbtide.analysis.preview.preview_document import AmountReport, CostReport, FindingReport
-from ebbtide.analysis.preview.words import amount_words, cost_notes, type_words
+from ebbtide.analysis.preview.words import amount_words, cost_notes, quotas_words, type_words
 from ebbtide.analysis.review.review_document import (
     ChangeReport,
     DifferenceReport,
@@ -190,13 +190,16 @@ def _changed_amount(before: CostReport | None, after: CostReport, name: str, *, 
 
 def _quotas(review: Review) -> Iterator[RenderableType]:
     """Yield the needed quotas by region, each with its earlier amount if that differs."""
-    regions: dict[str, list[str]] = {}
-    for row in quota_rows(review):
-        amount = row.amount if row.before in (None, row.amount) else f"{row.before} -> {row.amount}"
-        regions.setdefault(row.region, []).append(f"{row.name} {amount}")
-    if regions:
-        text = "; ".join(f"{region}: {', '.join(names)}" for region, names in regions.items())
-        yield Indented(Text.assemble(("Quotas ", _HEADING), text), "", "  ")
+    rows = [
+        (
+            row.region,
+            row.name,
+            row.amount if row.before in (None, row.amount) else f"{row.before} -> {row.amount}",
+        )
+        for row in quota_rows(review)
+    ]
+    if rows:
+        yield Indented(Text.assemble(("Quotas ", _HEADING), quotas_words(rows)), "", "  ")
 
 
 def _changes(difference: DifferenceReport) -> Iterator[RenderableType]:
@@ -208,8 +211,8 @@ def _changes(difference: DifferenceReport) -> Iterator[RenderableType]:
     lines: list[RenderableType] = [Text("Changes", style=_HEADING)]
     for action in order:
         matching = [change for change in changes if change.action == action]
-        for change in _without_repetition(matching):
-            lines.extend(_change(change))
+        for change in matching:
+            lines.extend(() if _is_repeated(change) else _change(change))
         lines.extend(_repeated(matching))
     yield Group(*lines)
 
@@ -217,10 +220,6 @@ def _changes(difference: DifferenceReport) -> Iterator[RenderableType]:
 def _is_repeated(change: ChangeReport) -> bool:
     """Return whether a change follows from another or has no fields, so that its type needs only one line."""
     return not change.pool and all(item.path == "provider" for item in change.fields)
-
-
-def _without_repetition(changes: Iterable[ChangeReport]) -> Iterator[ChangeReport]:
-    return (change for change in changes if not _is_repeated(change))
 
 
 def _repeated(changes: Iterable[ChangeReport]) -> Iterator[RenderableType]:

@@ -33,6 +33,7 @@ from ebbtide.clients.clouds.http import (
     get_json,
     linked,
     of_host,
+    part,
     read_body,
     samples,
     send,
@@ -225,7 +226,7 @@ class AzurePower:
     def refusal(self) -> str:
         """Return the reason why the cluster can never be stopped; empty if it can."""
         properties = self._properties()
-        if _part(properties, "nodeProvisioningProfile").get("mode") == "Auto":
+        if part(properties, "nodeProvisioningProfile").get("mode") == "Auto":
             return "It has node auto-provisioning, and AKS cannot stop such a cluster (Azure/AKS#5356)."
         sets = {pool.get("type", "VirtualMachineScaleSets") for pool in properties["agentPoolProfiles"]}
         if sets != {"VirtualMachineScaleSets"}:
@@ -288,11 +289,7 @@ class AzurePower:
 
 
 def _power(properties: dict[str, Any]) -> str:
-    return str(_part(properties, "powerState").get("code") or "Running")
-
-
-def _part(document: dict[str, Any], name: str) -> dict[str, Any]:
-    return document.get(name) or {}
+    return str(part(properties, "powerState").get("code") or "Running")
 
 
 def azure_login(host: str, credential: TokenCredential | None = None) -> tuple[str, str]:
@@ -305,10 +302,8 @@ def azure_login(host: str, credential: TokenCredential | None = None) -> tuple[s
         CredentialsError: there are none, they have expired, or the registry refuses them.
         CloudApiError: the registry does not answer.
     """
-    # It warns on the terminal of each credential that does not exist.
-    logging.getLogger("azure.identity").setLevel(logging.ERROR)
     try:
-        token = (credential or DefaultAzureCredential()).get_token(_SCOPE).token
+        token = (credential or azure_credential()).get_token(_SCOPE).token
     except AzureError as error:
         raise CredentialsError("There are no valid credentials for Azure. Log in with `az login`.") from error
     form = {"grant_type": "access_token", "service": host, "access_token": token}
@@ -319,17 +314,13 @@ def azure_login(host: str, credential: TokenCredential | None = None) -> tuple[s
         )
         read_body(response, host)
         document: Any = document_of(response) if response.ok else None
-        match document:
-            case {"refresh_token": str(refresh_token)}:
-                pass
-            case _:
-                refresh_token = ""
+        refresh_token = document.get("refresh_token") if isinstance(document, dict) else None
     except requests.RequestException as error:
         raise CloudApiError(
             f"{host} does not answer ({type(error).__name__}). Check that the registry exists, and the "
             "network."
         ) from error
-    if not refresh_token:
+    if not isinstance(refresh_token, str) or not refresh_token:
         raise CredentialsError(
             f"{host} refuses the login of your Azure account with status {response.status_code}. Check that "
             "`az account show` has the registry's tenant."

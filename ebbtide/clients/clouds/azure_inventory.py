@@ -41,6 +41,7 @@ _OF_PARTS: Final = {"microsoft.managedidentity": "2023-01-31", "microsoft.storag
 """API versions by namespace."""
 _SCALE_SET: Final = "microsoft.compute/virtualmachinescalesets"
 _EXPIRES: Final = "ebbtide-expires"
+_OF_CLUSTER: Final = ("aks-managed-cluster-name", "aks-managed-cluster-rg")
 _POLL = 2.0  # seconds
 _TIMEOUT: Final = 3600.0  # seconds; deleting a resource group takes minutes
 
@@ -106,7 +107,7 @@ class AzureInventory:
                 for item in self._resources(session)
                 if item["id"].lower() in {cluster.id.lower(), *handles}
                 or _group_of(item["id"]) in within
-                or _managed_by(item) == names
+                or tuple(_tag(item, tag).lower() for tag in _OF_CLUSTER) == names
             ]
         listed = [_resource(item, cluster.id, within) for item in sorted(own, key=_rank)]
         return [*listed, *(_group(item, own, cluster.id) for item in groups)]
@@ -337,10 +338,6 @@ def _pool(scale_set: Item, cluster: str) -> CloudResource:
         expires=_tag(scale_set, _EXPIRES),
         cluster=cluster,
     )
-
-
-def _managed_by(item: Item) -> tuple[str, str]:
-    return _tag(item, "aks-managed-cluster-name").lower(), _tag(item, "aks-managed-cluster-rg").lower()
 
 
 def _tag(item: Item, name: str) -> str:

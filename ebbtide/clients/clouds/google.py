@@ -30,7 +30,7 @@ from google.auth.credentials import Credentials
 from google.auth.exceptions import GoogleAuthError, TransportError
 from google.auth.transport.requests import AuthorizedSession, Request
 
-from ebbtide.clients.clouds.http import PROMETHEUS, get_json, pages, post_json, samples, with_retries
+from ebbtide.clients.clouds.http import PROMETHEUS, get_json, pages, part, post_json, samples, with_retries
 from ebbtide.clients.clouds.interfaces import (
     CloudApiError,
     CredentialsError,
@@ -281,7 +281,7 @@ class GooglePower:
 
     def refusal(self) -> str:
         """Return the reason why the cluster can never be stopped; empty if it can."""
-        if _part(self._get(self.cluster), "autopilot").get("enabled"):
+        if part(self._get(self.cluster), "autopilot").get("enabled"):
             return "It is an Autopilot cluster, whose nodes GKE manages."
         return ""
 
@@ -333,7 +333,7 @@ class GooglePower:
                 )
             time.sleep(_STEP)
             operation = self._get(f"{location}/operations/{operation['name']}")
-        if problem := _part(operation, "error").get("message"):
+        if problem := part(operation, "error").get("message"):
             raise CloudApiError(f"GKE failed to change node pool {pool.name}: {problem}")
 
     def _advice(self) -> dict[int, str]:
@@ -344,12 +344,8 @@ class GooglePower:
         }
 
 
-def _part(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    return document.get(name) or {}
-
-
 def _is_autoscaled(pool: Mapping[str, Any]) -> bool:
-    return bool(_part(pool, "autoscaling").get("enabled"))
+    return bool(part(pool, "autoscaling").get("enabled"))
 
 
 def _is_stopped(pool: Mapping[str, Any]) -> bool:

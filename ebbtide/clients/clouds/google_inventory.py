@@ -26,7 +26,7 @@ from typing import Any, Final, cast
 from google.auth.transport.requests import AuthorizedSession
 
 from ebbtide.clients.clouds.google import GoogleEndpoints
-from ebbtide.clients.clouds.http import document_of, get_json, pages, post_json, send
+from ebbtide.clients.clouds.http import document_of, get_json, pages, part, post_json, send
 from ebbtide.clients.clouds.interfaces import (
     Account,
     CloudApiError,
@@ -255,7 +255,7 @@ class GoogleInventory:
                 yield from page.get("items", [])
                 continue
             for location, listed in page.get("items", {}).items():
-                warning = _part(listed, "warning").get("code", _EMPTY)
+                warning = part(listed, "warning").get("code", _EMPTY)
                 if warning != _EMPTY:
                     raise CloudApiError(
                         f"Compute Engine does not list {kind.noun}s of {location}: {warning}."
@@ -285,7 +285,7 @@ class _Marked:
 
     def has(self, kind: _Kind, item: Item, load_balancers: frozenset[str]) -> bool:
         """Return whether a resource is the cluster's."""
-        labels = _part(item, "labels")
+        labels = part(item, "labels")
         name = str(item["name"])
         if _path(item) in self.cluster.handles:
             return True
@@ -316,7 +316,7 @@ class _Marked:
 def _with_uid(cluster: ClusterIdentity, items: Sequence[Item]) -> ClusterIdentity:
     """Return a cluster with its id from the labels of its disks, if it is unknown."""
     for item in () if cluster.uid else items:
-        labels = _part(item, "labels")
+        labels = part(item, "labels")
         text = str(labels.get(_ID) or "").upper()
         if text and (labels.get(_NAME), labels.get(_LOCATION)) == (cluster.name, cluster.location):
             padded = text + "=" * (-len(text) % 8)
@@ -330,14 +330,14 @@ def _cluster(item: Item) -> CloudResource:
         id=_id_of(item),
         name=item["name"],
         location=item["location"],
-        expires=str(_part(item, "resourceLabels").get(_EXPIRES, "")),
+        expires=str(part(item, "resourceLabels").get(_EXPIRES, "")),
         cluster=_id_of(item),
         price_item="control-plane:gke-standard",
     )
 
 
 def _pool(cluster: Item, pool: Item) -> CloudResource:
-    labels = _part(_part(pool, "config"), "resourceLabels")
+    labels = part(part(pool, "config"), "resourceLabels")
     return CloudResource(
         kind="node pool",
         id=f"{_id_of(cluster)}/nodePools/{pool['name']}",
@@ -356,7 +356,7 @@ def _resource(kind: _Kind, item: Item, cluster: str) -> CloudResource:
         id=_path(item),
         name=item["name"],
         location=_last(str(item.get("zone") or item.get("region") or "global")),
-        expires=str(_part(item, "labels").get(_EXPIRES, "")),
+        expires=str(part(item, "labels").get(_EXPIRES, "")),
         cluster=cluster,
         holds_data=kind.collection in {"disks", "snapshots"},
         price_item=price,
@@ -379,7 +379,7 @@ def _price(kind: _Kind, item: Item) -> tuple[str, float]:
 
 def _labelled(item: Item, account: Account, owners: Mapping[tuple[str, str], str]) -> str:
     """Return the id of the cluster in a resource's labels, existing or not; empty without one."""
-    labels = _part(item, "labels")
+    labels = part(item, "labels")
     name, location = str(labels.get(_NAME, "")), str(labels.get(_LOCATION, ""))
     if not (name and location):
         return ""
@@ -404,11 +404,6 @@ def _id_of(cluster: Item) -> str:
 def _path(item: Item) -> str:
     """Return the id of a resource, `projects/…`, from its URL."""
     return "projects/" + str(item["selfLink"]).partition("/projects/")[2]
-
-
-def _part(item: Item, name: str) -> Item:
-    """Return a nested object; empty without one."""
-    return cast("Item", item.get(name) or {})
 
 
 def _last(path: str) -> str:

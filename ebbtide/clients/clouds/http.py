@@ -231,6 +231,11 @@ def document_of(response: requests.Response) -> Any:
         return None
 
 
+def part(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a nested object; empty without one."""
+    return document.get(name) or {}
+
+
 def _message(document: Any) -> str:
     """Return the message of an error document of Google or Azure; empty for any other document."""
     match document:

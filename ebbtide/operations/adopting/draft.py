@@ -151,9 +151,9 @@ def draft_of(found: Found, top: Fields, cloud: Fields, *, pools_only: bool, with
             for path in item.withheld
         ),
     ]
-    system = next(
-        (name for rank in (_is_system, _can_be_system) for name, pool in read.items() if rank(pool)), None
-    )
+    declared = (name for name, pool in read.items() if pool.role is Role.SYSTEM)
+    others = (name for name, pool in read.items() if _can_be_system(pool))
+    system = next(declared, None) or next(others, None)
     if not pools_only and system is None:
         pools_only = True
         reason = "No pool can be the system pool: none always has a node and admits any pod."
@@ -210,10 +210,6 @@ def draft_of(found: Found, top: Fields, cloud: Fields, *, pools_only: bool, with
         left_out=left_out,
         overrides=overrides,
     )
-
-
-def _is_system(pool: RecordedPool) -> bool:
-    return pool.role is Role.SYSTEM
 
 
 def _can_be_system(pool: RecordedPool) -> bool:

@@ -206,12 +206,11 @@ class Adoption:
     def counts(self) -> dict[str, tuple[int, ...]]:
         """Return the number of fields that were read, and of each status, by resource, and their sums under
         `total`."""
-        names = [*dict.fromkeys(row.resource for row in self.fields), _TOTAL]
-        return {name: self._counts(name) for name in names}
-
-    def _counts(self, name: str) -> tuple[int, ...]:
-        own = [row.status for row in self.fields if name in (row.resource, _TOTAL)]
-        return len(own), *(own.count(status) for status in STATUSES)
+        rows: dict[str, list[Status]] = {}
+        for row in self.fields:
+            rows.setdefault(row.resource, []).append(row.status)
+        rows[_TOTAL] = [row.status for row in self.fields]
+        return {name: (len(own), *map(own.count, STATUSES)) for name, own in rows.items()}
 
 
 def shown(value: Plain) -> str:

@@ -396,7 +396,8 @@ class _Reading:
         queue: dict[str, Any] = {"name": name, "pools": items[0].pools}
         if items[0].fallback:
             queue["fallback"] = True
-        if any(check in self._together for item in items for check in _checks(item)):
+        checks = (parts(item.spec, "admissionChecksStrategy", "admissionChecks") for item in items)
+        if any(check["name"] in self._together for own in checks for check in own):
             queue["together"] = True
         local = [pair for item in items if item.name not in self._teams for pair in item.locals]
         if local:
@@ -573,10 +574,6 @@ def _preemption(items: Sequence[_ClusterQueue]) -> dict[str, str]:
     if reclaimed != derived:
         preemption["reclaimWithinCohort"] = reclaimed[0]
     return preemption
-
-
-def _checks(item: _ClusterQueue) -> Iterable[str]:
-    return (str(check["name"]) for check in parts(item.spec, "admissionChecksStrategy", "admissionChecks"))
 
 
 def _atomic_checks(objects: Sequence[Manifest]) -> set[str]:

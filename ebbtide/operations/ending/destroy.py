@@ -253,7 +253,9 @@ def _confirmed(run: _Run, cluster: Inspection) -> bool:
         if refusals:
             raise OperationError(refused(stack.name, refusals))
         return options.confirm(question(stack.name, state, cluster.work, data))
-    others = [refusal for refusal in refusals if not _is_of_protection(refusal)]
+    # Others than the engine's refusal of a protected resource (pulumi 3.259, step_generator.go), and its
+    # final line.
+    others = [text for text in refusals if "protected" not in text and text != "preview failed"]
     if others:
         raise OperationError(refused(stack.name, others))
     name = stack.name.rpartition("/")[2]
@@ -264,12 +266,6 @@ def _confirmed(run: _Run, cluster: Inspection) -> bool:
     if typed != name:
         raise OperationError(f"Nothing was changed: {typed!r} is not the name of the stack, {name}.")
     return True
-
-
-def _is_of_protection(refusal: str) -> bool:
-    """Return whether a message is the engine's refusal of a protected resource (pulumi 3.259,
-    step_generator.go), or its final line."""
-    return "protected" in refusal or refusal == "preview failed"
 
 
 def _drain(run: _Run, cluster: Inspection) -> None:

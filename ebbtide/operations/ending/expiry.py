@@ -439,8 +439,8 @@ def extension(name: str, declaration: Any, state: State, more: int, now: datetim
     Raises:
         OperationError: the cluster is permanent, or does not exist yet.
     """
-    hours = _hours(declaration)
-    if hours is None:
+    hours = part(cast("Mapping[str, Any]", declaration), "lifetime").get("hours")
+    if not isinstance(hours, int):
         raise OperationError(
             f"Stack {name} has no lifetime: its cluster is permanent, and there is nothing to extend. "
             "Declare `lifetime: {hours: 8}`, for example, for one that expires."
@@ -455,11 +455,6 @@ def extension(name: str, declaration: Any, state: State, more: int, now: datetim
     expires = max(before, now) + timedelta(hours=more)
     extended = max(hours, -(-(expires - state.first_up) // timedelta(hours=1)))
     return Extension(before, state.first_up + timedelta(hours=extended), extended)
-
-
-def _hours(declaration: Any) -> int | None:
-    hours = part(cast("Mapping[str, Any]", declaration), "lifetime").get("hours")
-    return hours if isinstance(hours, int) else None
 
 
 def check_policy(name: str, policy: Policy, hours: int) -> None:

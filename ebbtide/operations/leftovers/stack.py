@@ -194,7 +194,9 @@ def _objects(
             ours = {
                 tenant
                 for tenant, (name, team) in tenants.items()
-                if name not in others and _is_labelled(api, name, team)
+                if name not in others
+                and (existing := api.find(f"/api/v1/namespaces/{name}")) is not None
+                and text(existing, "metadata", "labels", _LABEL) == team
             }
             wanted = [item for item in objects if item.parent in ours]
             wanted += policies if wanted else ()
@@ -216,11 +218,6 @@ def _queueing(api: Api, created: Sequence[Resource], namespaces: Collection[str]
 def _find(api: Api, item: Resource) -> Mapping[str, Any] | None:
     """Return the object that a resource would be; None if it does not exist."""
     return api.find(object_path(item.type, str(item.id)))
-
-
-def _is_labelled(api: Api, namespace: str, team: str) -> bool:
-    existing = api.find(f"/api/v1/namespaces/{namespace}")
-    return existing is not None and text(existing, "metadata", "labels", _LABEL) == team
 
 
 def _taken(states: Sequence[Mapping[str, Any]], profile: Profile) -> Iterator[str]:

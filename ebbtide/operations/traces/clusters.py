@@ -97,7 +97,7 @@ def _recorded_pool(pool: RecordedPool, profile: PoolProfile) -> dict[str, Any]:
     minimum and maximum."""
     initial = pool.idle_nodes if pool.initial_nodes is None else pool.initial_nodes
     autoscaled = pool.nodes.count is None
-    taints = pool.labels_and_taints.all_taints
+    taints, node = pool.labels_and_taints.all_taints, pool.priced_node
     return profiled_pool(profile) | {
         "cloud": pool.site.cloud.value,
         "region": pool.site.region,
@@ -109,16 +109,11 @@ def _recorded_pool(pool: RecordedPool, profile: PoolProfile) -> dict[str, Any]:
         "maximum": pool.max_nodes if autoscaled else initial,
         "initial": initial,
         "autoscaled": autoscaled,
-        "hourly": _hourly(pool),
+        # Besides a machine that a reservation bills; None if it is unknown.
+        "hourly": node.disk_amount().known if pool.reserves_machines else node.hourly(pool.capacity.kind),
         "maxRunSeconds": pool.max_run_seconds,
         "together": pool.slice_nodes,
     }
-
-
-def _hourly(pool: RecordedPool) -> float | None:
-    """Return the price of a node besides a machine that a reservation bills; None if it is unknown."""
-    node = pool.priced_node
-    return node.disk_amount().known if pool.reserves_machines else node.hourly(pool.capacity.kind)
 
 
 def _charges(recording: Recording) -> dict[str, Any]:
