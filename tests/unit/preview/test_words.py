@@ -5,10 +5,7 @@ import pytest
 from ebbtide.analysis.preview.preview_document import (
     AcceleratorReport,
     AmountReport,
-    ChargeReport,
-    DiskReport,
     NodesReport,
-    PoolReport,
 )
 from ebbtide.analysis.preview.words import (
     accelerator_words,
@@ -18,39 +15,9 @@ from ebbtide.analysis.preview.words import (
     nodes_words,
     type_words,
 )
-from ebbtide.values.cloud_kind import CloudKind
+from tests.unit.review.reviews import dev
 
-_NOTHING = AmountReport(usd=0, unknown=())
-_POOL = PoolReport(
-    name="pool",
-    cluster="train",
-    cloud=CloudKind.GKE,
-    location="us-central1-a",
-    role="work",
-    machine="n1-highmem-8",
-    vcpus=8,
-    memory_gib=52,
-    accelerator=None,
-    capacity="spot",
-    reservation="",
-    max_price=None,
-    nodes=NodesReport(minimum=0, maximum=4, fixed=None, initial=0),
-    zones=(),
-    disk=DiskReport(size_gib=None, type=None),
-    labels={},
-    taints=(),
-    admits="any pod",
-    queues=(),
-    falls_back_to=(),
-    max_run_seconds=None,
-    billing={},
-    overrides={},
-    urn="",
-    inline=False,
-    charge=ChargeReport(
-        item="pool", pool="pool", idle=_NOTHING, maximum=_NOTHING, on_demand=_NOTHING, note=""
-    ),
-)
+_POOL = dev().pools[0].model_copy(update={"capacity": "spot"})
 
 
 @pytest.mark.parametrize(

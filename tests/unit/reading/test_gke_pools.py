@@ -148,12 +148,6 @@ def test_counts_are_totals(location: str, args: dict[str, Any], nodes: NodesRepo
     assert _pool(location, **args).nodes == nodes
 
 
-def test_idle_and_most() -> None:
-    """The count of nodes when nothing runs, and the maximum."""
-    assert (NodesReport(minimum=1, maximum=3).idle, NodesReport(minimum=1, maximum=3).most) == (1, 3)
-    assert (NodesReport(fixed=2).idle, NodesReport(fixed=2).most) == (2, 2)
-
-
 def test_taints_that_the_cloud_adds() -> None:
     """On nodes with accelerators and on queued ones; declared again, they are there once."""
     queued = _pool(

@@ -21,12 +21,8 @@ def network(name: str, opts: pulumi.ResourceOptions | None = None) -> gcp.comput
     return gcp.compute.Network(name, name=name, auto_create_subnetworks=False, opts=opts)
 
 
-def run(program: object, **config: str) -> Recording:
+def run(program: object, *secret_keys: str, **config: str) -> Recording:
     """Record a program of project `shop`, stack `dev`; keyword `a__b` is the key `a:b`."""
     assert callable(program)
-    return record(
-        program,
-        project="shop",
-        stack="dev",
-        config={key.replace("__", ":"): value for key, value in config.items()},
-    )
+    own = {key.replace("__", ":"): value for key, value in config.items()}
+    return record(program, project="shop", stack="dev", config=own, secret_keys=secret_keys)

@@ -115,13 +115,7 @@ def test_a_secret_of_the_configuration_is_taken_out_of_what_is_recorded() -> Non
         result = gcp.container.get_cluster_output(name=Output.concat(name, "-1"), location="us-central1")
         pulumi.export("id", result.id)
 
-    recording = record(
-        program,
-        project="shop",
-        stack="dev",
-        config={"shop:cluster": "hunter22"},
-        secret_keys=["shop:cluster"],
-    )
+    recording = run(program, "shop:cluster", shop__cluster="hunter22")
     assert recording.invocations[0].args["name"] == "[secret]-1"
 
 

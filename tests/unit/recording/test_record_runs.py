@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pulumi
 import pytest
-from pulumi import Output, ResourceOptions
+from pulumi import ResourceOptions
 from pulumi.runtime import settings
 
 from ebbtide.analysis.preview.stack_files import read_stack
@@ -265,13 +265,3 @@ def test_the_environment_of_a_program_is_the_callers() -> None:
     before = dict(os.environ)
     recording = run(lambda: pulumi.export("same", dict(os.environ) == before))
     assert recording.outputs["same"] is True
-
-
-def test_outputs_are_awaited_whole() -> None:
-    """An export of many outputs is complete."""
-
-    def program() -> None:
-        nets = [network(f"net-{i}") for i in range(3)]
-        pulumi.export("names", Output.all(*[net.name for net in nets]))
-
-    assert run(program).outputs["names"] == ["net-0", "net-1", "net-2"]

@@ -12,8 +12,9 @@ from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.build_review import review_of
-from ebbtide.analysis.review.review_document import Review
+from ebbtide.analysis.review.review_document import DifferenceReport, Review
 from ebbtide.declaration.catalog.prices import find_price
+from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide.values.cloud_kind import CloudKind
 from tests.declarations import AKS, GKE, Declaration, changed, only, pool
 from tests.repository import ROOT
@@ -42,38 +43,32 @@ def _review_of(declaration: Declaration, before: Declaration | None = None) -> R
     return review_of(after, earlier)
 
 
+def _changes(review: Review) -> DifferenceReport:
+    assert review.difference is not None
+    return review.difference
+
+
 def _difference(review: Review) -> tuple[float, dict[str, tuple[int, int]]]:
     """USD per hour at most, and the quotas that differ, before and after."""
-    assert review.difference is not None
-    before = {quota.name: quota.amount for quota in review.difference.quotas_before}
+    before = {quota.name: quota.amount for quota in _changes(review).quotas_before}
     after = {quota.name: quota.amount for quota in review.preview.quotas}
     changed_quotas = {
         name: (before.get(name, 0), after.get(name, 0))
         for name in {**before, **after}
         if before.get(name) != after.get(name)
     }
-    return review.preview.cost.maximum.usd - review.difference.cost_before.maximum.usd, changed_quotas
+    return review.preview.cost.maximum.usd - _changes(review).cost_before.maximum.usd, changed_quotas
 
 
-def _spot(item: str) -> float:
+def _rate(item: str, kind: CapacityKind = "spot") -> float:
     price = find_price(CloudKind.GKE, "us-central1", item)
-    assert price is not None
-    rate = price.of("spot")
-    assert rate is not None
-    return rate
-
-
-def _on_demand(item: str) -> float:
-    price = find_price(CloudKind.GKE, "us-central1", item)
-    assert price is not None
-    rate = price.of("on-demand")
+    rate = price.of(kind) if price else None
     assert rate is not None
     return rate
 
 
 def _updated_pool(review: Review, path: str) -> tuple[str, str, Any, Any]:
-    assert review.difference is not None
-    (change,) = (change for change in review.difference.changes if change.pool)
+    (change,) = (change for change in _changes(review).changes if change.pool)
     (field,) = (field for field in change.fields if field.path == path)
     return change.pool, change.action, field.old, field.new
 
@@ -82,12 +77,11 @@ def test_a_changed_machine_type() -> None:
     """Ten spot nodes of twice the size; GKE recreates the nodes, and the pool stays."""
     review = _reviewed("cpu", machine="n2-standard-16")
     usd, quotas = _difference(review)
-    assert usd == pytest.approx(10 * (_spot("n2-standard-16") - _spot("n2-standard-8")))
+    assert usd == pytest.approx(10 * (_rate("n2-standard-16") - _rate("n2-standard-8")))
     assert quotas == {"N2_CPUS": (80, 160)}
     path = "nodeConfig.machineType"
     assert _updated_pool(review, path) == ("cpu", "update", "n2-standard-8", "n2-standard-16")
-    assert review.difference is not None
-    assert review.difference.consequences == (
+    assert _changes(review).consequences == (
         f"GKE recreates the nodes of pool cpu, a few at a time ({path}): pods on them are evicted.",
     )
     assert review.verdict == "warn"
@@ -104,8 +98,7 @@ def test_a_changed_machine_type() -> None:
 def test_a_change_that_recreates_nodes(path: str, changed: dict[str, Any]) -> None:
     """Fields whose input is changed by an upgrade say so."""
     review = _reviewed("cpu", **changed)
-    assert review.difference is not None
-    assert review.difference.consequences == (
+    assert _changes(review).consequences == (
         f"GKE recreates the nodes of pool cpu, a few at a time ({path}): pods on them are evicted.",
     )
 
@@ -125,8 +118,7 @@ def test_an_override_that_recreates_nodes(overrides: dict[str, Any], path: str) 
     an input that is left to the cloud."""
     declaration = only(GKE, machine="n2-standard-4", overrides={"nodeConfig": overrides})
     review = _review_of(declaration, only(GKE, machine="n2-standard-4"))
-    assert review.difference is not None
-    assert [f"(nodeConfig.{path})" in text for text in review.difference.consequences] == [True] * bool(path)
+    assert [f"(nodeConfig.{path})" in text for text in _changes(review).consequences] == [True] * bool(path)
 
 
 @pytest.mark.parametrize(
@@ -152,13 +144,10 @@ def test_what_is_fixed_at_creation_is_refused(
     """The cloud refuses the update of a cluster or of its network, and the review says so before."""
     before, after = (changed(base, cloud={**base["cloud"], **own}) for own in (earlier, cloud))
     review = _review_of(after, before)
-    assert review.difference is not None
-    assert any(path in text and "the cloud refuses the update" in text for text in review.difference.refusals)
+    assert any(path in text and "the cloud refuses the update" in text for text in _changes(review).refusals)
     assert review.verdict == "fail"
     for declaration in (before, after):
-        same = _review_of(declaration, declaration)
-        assert same.difference is not None
-        assert same.difference.refusals == ()
+        assert _changes(_review_of(declaration, declaration)).refusals == ()
 
 
 @pytest.mark.parametrize(
@@ -177,9 +166,8 @@ def test_the_review_and_the_refusal_of_changes_agree(overrides: dict[str, Any]) 
     replacement."""
     machine = "n2d-standard-4"
     review = _review_of(only(GKE, machine=machine, overrides=overrides), only(GKE, machine=machine))
-    assert review.difference is not None
-    (action,) = (change.action for change in review.difference.changes if change.pool)
-    refused = [text for text in review.difference.consequences if "cannot change these fields" in text]
+    (action,) = (change.action for change in _changes(review).changes if change.pool)
+    refused = [text for text in _changes(review).consequences if "cannot change these fields" in text]
     assert action == ("replace" if refused else "update")
 
 
@@ -188,7 +176,7 @@ def test_a_larger_maximum() -> None:
     review = _reviewed("t4", nodes={"max": 6})
     usd, quotas = _difference(review)
     disk, nat = 100 * 0.1 / 730, 0.0014
-    node = _spot("n1-highmem-8") + 4 * _spot("gpu:nvidia-tesla-t4") + disk + nat
+    node = _rate("n1-highmem-8") + 4 * _rate("gpu:nvidia-tesla-t4") + disk + nat
     assert usd == pytest.approx(2 * node)
     assert quotas == {
         "PREEMPTIBLE_CPUS": (32, 48),
@@ -205,15 +193,14 @@ def test_a_spot_pool_made_on_demand() -> None:
     review = _reviewed("t4", capacity="on-demand")
     usd, quotas = _difference(review)
     machine, gpu = "n1-highmem-8", "gpu:nvidia-tesla-t4"
-    dearer = _on_demand(machine) - _spot(machine) + 4 * (_on_demand(gpu) - _spot(gpu))
+    dearer = _rate(machine, "on-demand") - _rate(machine) + 4 * (_rate(gpu, "on-demand") - _rate(gpu))
     assert usd == pytest.approx(4 * dearer)
     assert quotas["PREEMPTIBLE_NVIDIA_T4_GPUS"] == (16, 0)
     assert quotas["NVIDIA_T4_GPUS"] == (0, 16)
-    assert review.difference is not None
-    (beside,) = review.difference.consequences
+    (beside,) = _changes(review).consequences
     assert "capacity (nodeConfig.spot) from true to false" in beside
     assert "`ebbtide up test` creates the new pool beside it" in beside
-    assert review.difference.refusals == ()
+    assert _changes(review).refusals == ()
     assert review.verdict == "warn"
 
 
@@ -232,13 +219,9 @@ def test_a_queue_whose_largest_pod_shrinks(name: str, changes: Any, consequences
         queues=[{"name": name, "pools": [name]}],
         teams=[{"name": "vision", "queues": [{"queue": name}]}],
     )
-    earlier = Baseline("main", synth(declaration))
-    declaration = copy.deepcopy(declaration)
-    pool(declaration, name).update(changes)
-    config = {"ebbtide:cluster": json.dumps(declaration)}
-    after = record(ROOT, project="ebbtide", stack="test", config=config, updates=earlier.updates)
-    difference = review_of(after, earlier).difference
-    assert difference is not None
+    after = copy.deepcopy(declaration)
+    pool(after, name).update(changes)
+    difference = _changes(_review_of(after, declaration))
     assert [line for line in difference.consequences if "largest pod" in line] == [
         f"The largest pod of queue vision/{name} shrinks from {words}: pending work that needs more cannot "
         "run."
@@ -250,19 +233,17 @@ def test_a_deleted_pool_and_a_moved_cluster() -> None:
     """Work ends with a pool; everything ends with a cluster."""
     without = changed(BASE, pools=BASE["pools"][:2])
     review = _review_of(without)
-    assert review.difference is not None
-    assert review.difference.consequences == (
+    assert _changes(review).consequences == (
         "Pool t4 is deleted: its nodes are drained, and work on them ends.",
     )
     moved = copy.deepcopy(BASE)
     moved["cloud"]["location"] = "us-central1-b"
     review = _review_of(moved)
-    assert review.difference is not None
-    (consequence,) = review.difference.consequences
+    (consequence,) = _changes(review).consequences
     assert consequence.startswith("Cluster train is deleted and created again (location): its workloads ")
     forcing = {
         change.name: [field.path for field in change.fields if field.replaces]
-        for change in review.difference.changes
+        for change in _changes(review).changes
         if change.action == "replace" and change.type.startswith("gcp:container")
     }
     names = ("train-cluster", "train-system", "train-cpu", "train-t4")
@@ -299,20 +280,17 @@ _PERMANENT = {key: value for key, value in _SHARED.items() if key != "lifetime"}
 )
 def test_shorter_lives_lower_guarantees_and_fewer_members(declaration: Declaration, consequence: str) -> None:
     """Each has a sentence with what it does to whom."""
-    difference = review_of(synth(declaration), Baseline("main", synth(_SHARED))).difference
-    assert difference is not None
+    difference = _changes(review_of(synth(declaration), Baseline("main", synth(_SHARED))))
     assert any(text.startswith(consequence) for text in difference.consequences), difference.consequences
 
 
 def test_a_new_stack_and_an_unchanged_one() -> None:
     """Everything is created, and nothing changes."""
     review = review_of(_before(), Baseline("main", None))
-    assert review.difference is not None
-    assert {change.action for change in review.difference.changes} == {"create"}
-    assert review.difference.consequences == ("Stack test does not exist at main: everything is created.",)
+    assert {change.action for change in _changes(review).changes} == {"create"}
+    assert _changes(review).consequences == ("Stack test does not exist at main: everything is created.",)
     same = review_of(_before(), Baseline("main", _before()))
-    assert same.difference is not None
-    assert (same.difference.changes, same.verdict) == ((), "pass")
+    assert (_changes(same).changes, same.verdict) == ((), "pass")
 
 
 _EXCEPTION = {"rule": "fixed-versions", "resource": "pod", "reason": "a test"}
@@ -386,10 +364,9 @@ def test_a_renamed_team_keeps_its_storage(cloud: Declaration, kind: str, member:
     before = {"name": "vision", "members": [member], **storage}
     review = _deleted(cloud, before, {**before, "name": "speech", "storageName": "vision"})
     assert _lost(review) == []
-    assert review.difference is not None
     changes = {
         f"{item.action} {item.name.removeprefix('train-team-')}"
-        for item in review.difference.changes
+        for item in _changes(review).changes
         if item.action != "update" and not item.type.startswith("kubernetes:")
     }
     assert changes == {
@@ -405,5 +382,4 @@ def test_kept_data_passes_a_review() -> None:
     """A bucket that outlives the stack is removed from it, and nothing is lost."""
     review = _deleted(GKE, {"name": "vision", "bucket": {"keep": True}}, _PLAIN)
     assert _lost(review) == []
-    assert review.difference is not None
-    assert any("retained in the cloud" in text for text in review.difference.consequences)
+    assert any("retained in the cloud" in text for text in _changes(review).consequences)
