@@ -18,7 +18,7 @@ from ebbtide.placement.queue_objects import fallback_objects
 from ebbtide.placement.queueing import Queueing, object_name, queueing
 
 from .add_on import AddOnArgs, AddOnComponent, ArtifactStore, Ready
-from .drivers import Drivers, DriversArgs, gpu_direct, has_drivers
+from .drivers import Drivers, gpu_direct, has_drivers
 from .manifest import InCluster, obj
 from .queues import Queues, QueuesArgs
 from .teams import CreateTeamResources, Tenant, TenantArgs
@@ -209,10 +209,7 @@ class Addons(InCluster):
         for manifest in gpu_direct(declaration):
             self._create(self._role(manifest), manifest, (*kueue, *self._args.pools))
         if has_drivers(declaration):
-            args = DriversArgs(
-                declaration=declaration, depends_on=kueue, deleted_with=self._args.deleted_with
-            )
-            Drivers(f"{self._name}-drivers", args, self._inside)
+            Drivers(f"{self._name}-drivers", declaration, kueue, self._args.deleted_with, self._inside)
 
     def _role(self, manifest: Mapping[str, Any]) -> str:
         """Return the resource name of an object of kind and name."""
@@ -241,13 +238,9 @@ class Addons(InCluster):
         """Set the retry strategy of an existing Kubeflow Pipelines."""
         declared = self._args.declaration.addons.pipelines
         if declared is not None and declared.existing:
-            from .pipeline_retries import (  # noqa: PLC0415 - with the add-on alone
-                ExistingPipelines,
-                ExistingPipelinesArgs,
-            )
+            from .pipeline_retries import ExistingPipelines  # noqa: PLC0415 - with the add-on alone
 
-            args = ExistingPipelinesArgs(declared=declared)
-            ExistingPipelines(f"{self._name}-pipelines", args, self._inside)
+            ExistingPipelines(f"{self._name}-pipelines", declared, self._inside)
 
     def _existing_katib(self) -> None:
         """Create the policy of trials for the teams' namespaces, whose members may create experiments."""

@@ -2,7 +2,6 @@
 GPUDirect."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pulumi
@@ -64,21 +63,6 @@ fi
 """Admits TCP to the node's NICs, and makes their apertures and the import of GPU memory available to pods."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriversArgs:
-    """Arguments of drivers.
-
-    Attributes:
-        declaration: the whole declaration; pools and `addons.drivers` are read from it.
-        depends_on: Kueue, if it is installed.
-        deleted_with: the cluster, if its deletion deletes them.
-    """
-
-    declaration: Cluster
-    depends_on: tuple[pulumi.Resource, ...] = ()
-    deleted_with: pulumi.Resource | None = None
-
-
 def has_drivers(declaration: Cluster) -> bool:
     """Check that a declaration has GPU nodes that need a driver installation."""
     return bool(installers(declaration) or device_plugins(declaration) or has_operator(declaration))
@@ -91,22 +75,31 @@ class Drivers(InCluster):
     the declaration ensure that.
     """
 
-    def __init__(self, name: str, args: DriversArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("ebbtide:addons:Drivers", name, opts, args.deleted_with)
-        for manifest in [*installers(args.declaration), *device_plugins(args.declaration)]:
+    def __init__(
+        self,
+        name: str,
+        declaration: Cluster,
+        depends_on: Sequence[pulumi.Resource],
+        deleted_with: pulumi.Resource | None,
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        super().__init__("ebbtide:addons:Drivers", name, opts, deleted_with)
+        for manifest in [*installers(declaration), *device_plugins(declaration)]:
             role = manifest["metadata"]["name"].removeprefix("ebbtide-nvidia-")
-            self._create(f"{name}-{role}", manifest, args.depends_on)
-        operator = self._operator(name, args) if has_operator(args.declaration) else {}
+            self._create(f"{name}-{role}", manifest, depends_on)
+        operator = self._operator(name, declaration, depends_on) if has_operator(declaration) else {}
         self.register_outputs(operator)
 
-    def _operator(self, name: str, args: DriversArgs) -> dict[str, str]:
+    def _operator(
+        self, name: str, declaration: Cluster, depends_on: Sequence[pulumi.Resource]
+    ) -> dict[str, str]:
         """Install NVIDIA's operator; return its outputs."""
         namespace = self._create(
-            f"{name}-operator-namespace", driver_namespace(OPERATOR_NAMESPACE), args.depends_on
+            f"{name}-operator-namespace", driver_namespace(OPERATOR_NAMESPACE), depends_on
         )
         first: list[pulumi.Resource] = [namespace]
-        if args.declaration.site.cloud is CloudKind.GKE:
-            quota = operator_quota(args.declaration)
+        if declaration.site.cloud is CloudKind.GKE:
+            quota = operator_quota(declaration)
             first.append(self._create(f"{name}-operator-quota", quota, [namespace]))
         inputs: dict[str, Any] = {
             "chart": "gpu-operator",
@@ -114,12 +107,12 @@ class Drivers(InCluster):
             "version": PINS["gpu-operator"].version,
             "name": "gpu-operator",
             "namespace": OPERATOR_NAMESPACE,
-            "values": operator_values(args.declaration, system_placement(args.declaration)),
+            "values": operator_values(declaration, system_placement(declaration)),
         }
         helm.v4.Chart(
             f"{name}-operator",
             **inputs,
-            opts=leaf_options(self, args.deleted_with, first),
+            opts=leaf_options(self, self._deleted_with, first),
         )
         return remote_inputs(inputs)
 

@@ -3,7 +3,6 @@ Pipelines."""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Literal, assert_never
 
@@ -190,13 +189,6 @@ class _Deployment(pulumi.CustomResource):
         super().__init__("kubernetes:apps/v1:Deployment", name, {"spec": None}, opts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExistingPipelinesArgs:
-    """Arguments of `ExistingPipelines`."""
-
-    declared: Declared
-
-
 class ExistingPipelines(pulumi.ComponentResource):
     """The retry strategy of an existing Kubeflow Pipelines, set in its API server's environment.
 
@@ -212,10 +204,8 @@ class ExistingPipelines(pulumi.ComponentResource):
     compiled with. Source: kubeflow/pipelines 2.15.0 to 2.17.0, manifests/kustomize (2025-11 to 2026-07).
     """
 
-    def __init__(
-        self, name: str, args: ExistingPipelinesArgs, opts: pulumi.ResourceOptions | None = None
-    ) -> None:
-        retry = args.declared.retry
+    def __init__(self, name: str, declared: Declared, opts: pulumi.ResourceOptions | None = None) -> None:
+        retry = declared.retry
         super().__init__(
             "ebbtide:addons:ExistingPipelines", name, {"retryStrategy": retry_strategy(retry)}, opts
         )

@@ -5,12 +5,12 @@ On GKE, Cloud Logging has the logs by default, and managed Prometheus is a setti
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import pulumi
 from pulumi_azure_native import monitor, operationalinsights
 
 from ebbtide.declaration.model.addons import Logs
+from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.physical_names import DATA_COLLECTION, MONITOR_WORKSPACE, WORKSPACE, fitting
 
 from ..topology import Labels
@@ -34,22 +34,6 @@ _ASSOCIATION = "ContainerInsightsMetricsExtension"
 _DESTINATION = "MonitoringAccount1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogStoreArgs:
-    """Arguments of `LogStore`.
-
-    Attributes:
-        name: name of the cluster, part of the names of workspace and rule.
-        resource_group: name of their resource group; they are deleted with it.
-    """
-
-    logs: Logs
-    name: str
-    resource_group: pulumi.Input[str]
-    location: str
-    labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
-
-
 class LogStore(pulumi.ComponentResource):
     """A Log Analytics workspace and its data collection rule, created before the cluster, whose
     `addon_profiles` refer to them.
@@ -66,29 +50,37 @@ class LogStore(pulumi.ComponentResource):
     addon_profiles: Mapping[str, Mapping[str, pulumi.Input[object]]]
     """For the cluster: `addonProfiles` that run Container insights' agent with the cluster's identity."""
 
-    def __init__(self, name: str, args: LogStoreArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        declaration: Declaration,
+        logs: Logs,
+        resource_group: pulumi.Input[str],
+        labels: Labels,
+        opts: pulumi.ResourceOptions,
+    ) -> None:
         super().__init__("ebbtide:addons:LogStore", name, {}, opts)
         inside = pulumi.ResourceOptions(parent=self)
-        limit = args.logs.daily_gib
-        called = fitting(f"{args.name}-logs", WORKSPACE)
+        limit = logs.daily_gib
+        called, location = fitting(f"{declaration.name}-logs", WORKSPACE), declaration.cloud.location
         workspace = operationalinsights.Workspace(
             f"{name}-workspace",
             workspace_name=called,
-            resource_group_name=args.resource_group,
-            location=args.location,
+            resource_group_name=resource_group,
+            location=location,
             sku={"name": operationalinsights.WorkspaceSkuNameEnum.PER_GB2018},
-            retention_in_days=args.logs.retention_days,
+            retention_in_days=logs.retention_days,
             workspace_capping=(
                 None if limit is None else operationalinsights.WorkspaceCappingArgs(daily_quota_gb=limit)
             ),
-            tags=dict(args.labels),
+            tags=dict(labels),
             opts=inside,
         )
         rule = monitor.DataCollectionRule(
             f"{name}-rule",
             data_collection_rule_name=called,
-            resource_group_name=args.resource_group,
-            location=args.location,
+            resource_group_name=resource_group,
+            location=location,
             kind="Linux",
             data_sources={
                 "extensions": [
@@ -110,7 +102,7 @@ class LogStore(pulumi.ComponentResource):
                 "log_analytics": [{"name": _LOG_DESTINATION, "workspace_resource_id": workspace.id}]
             },
             data_flows=[{"streams": _LOG_STREAMS, "destinations": [_LOG_DESTINATION]}],
-            tags=dict(args.labels),
+            tags=dict(labels),
             opts=inside,
         )
         self.rule, self.workspace = rule.id, workspace.id
@@ -123,43 +115,26 @@ class LogStore(pulumi.ComponentResource):
         self.register_outputs({"rule": self.rule})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogCollectionArgs:
-    """Arguments of `LogCollection`.
-
-    Attributes:
-        rule: resource id of the rule.
-        workspace: resource id of the workspace.
-        cluster: resource id of the cluster.
-        deleted_with: the cluster, whose deletion deletes the association.
-    """
-
-    rule: pulumi.Input[str]
-    workspace: pulumi.Input[str]
-    cluster: pulumi.Input[str]
-    deleted_with: pulumi.Resource | None = None
-
-
 class LogCollection(pulumi.ComponentResource):
     """The association of a cluster with a data collection rule, and its diagnostic setting. Both depend on
     the cluster, and nothing depends on them."""
 
     def __init__(
-        self, name: str, args: LogCollectionArgs, opts: pulumi.ResourceOptions | None = None
+        self, name: str, store: LogStore, cluster: pulumi.CustomResource, opts: pulumi.ResourceOptions
     ) -> None:
         super().__init__("ebbtide:addons:LogCollection", name, {}, opts)
         monitor.DataCollectionRuleAssociation(
             f"{name}-association",
             association_name=_EXTENSION,
-            resource_uri=args.cluster,
-            data_collection_rule_id=args.rule,
-            opts=pulumi.ResourceOptions(parent=self, deleted_with=args.deleted_with),
+            resource_uri=cluster.id,
+            data_collection_rule_id=store.rule,
+            opts=pulumi.ResourceOptions(parent=self, deleted_with=cluster),
         )
         monitor.DiagnosticSetting(
             f"{name}-audit",
             name="audit",
-            resource_uri=args.cluster,
-            workspace_id=args.workspace,
+            resource_uri=cluster.id,
+            workspace_id=store.workspace,
             log_analytics_destination_type="Dedicated",
             logs=[{"category": category, "enabled": True} for category in _AUDIT],
             # Azure keeps the setting of a deleted cluster and applies it to a new cluster of the same name
@@ -167,25 +142,6 @@ class LogCollection(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self),
         )
         self.register_outputs({})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricStoreArgs:
-    """Arguments of `MetricStore`.
-
-    Attributes:
-        name: name of the cluster, part of the names of workspace, endpoint and rule.
-        resource_group: name of their resource group; they are deleted with it.
-        cluster: resource id of the cluster.
-        deleted_with: the cluster, whose deletion deletes the association.
-    """
-
-    name: str
-    resource_group: pulumi.Input[str]
-    location: str
-    cluster: pulumi.Input[str]
-    deleted_with: pulumi.Resource | None = None
-    labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
 
 
 class MetricStore(pulumi.ComponentResource):
@@ -199,32 +155,41 @@ class MetricStore(pulumi.ComponentResource):
     workspace: pulumi.Output[str]
     """Resource id of the workspace."""
 
-    def __init__(self, name: str, args: MetricStoreArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        declaration: Declaration,
+        cluster: pulumi.CustomResource,
+        resource_group: pulumi.Input[str],
+        labels: Labels,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
         super().__init__("ebbtide:addons:MetricStore", name, {}, opts)
         inside = pulumi.ResourceOptions(parent=self)
-        collection = fitting(f"{args.name}-metrics", DATA_COLLECTION)
+        called, location = f"{declaration.name}-metrics", declaration.cloud.location
+        collection = fitting(called, DATA_COLLECTION)
         workspace = monitor.AzureMonitorWorkspace(
             f"{name}-workspace",
-            azure_monitor_workspace_name=fitting(f"{args.name}-metrics", MONITOR_WORKSPACE),
-            resource_group_name=args.resource_group,
-            location=args.location,
-            tags=dict(args.labels),
+            azure_monitor_workspace_name=fitting(called, MONITOR_WORKSPACE),
+            resource_group_name=resource_group,
+            location=location,
+            tags=dict(labels),
             opts=inside,
         )
         endpoint = monitor.DataCollectionEndpoint(
             f"{name}-endpoint",
             data_collection_endpoint_name=collection,
-            resource_group_name=args.resource_group,
-            location=args.location,
+            resource_group_name=resource_group,
+            location=location,
             kind="Linux",
-            tags=dict(args.labels),
+            tags=dict(labels),
             opts=inside,
         )
         rule = monitor.DataCollectionRule(
             f"{name}-rule",
             data_collection_rule_name=collection,
-            resource_group_name=args.resource_group,
-            location=args.location,
+            resource_group_name=resource_group,
+            location=location,
             kind="Linux",
             data_collection_endpoint_id=endpoint.id,
             data_sources={"prometheus_forwarder": [{"name": "PrometheusDataSource", "streams": _STREAMS}]},
@@ -232,15 +197,15 @@ class MetricStore(pulumi.ComponentResource):
                 "monitoring_accounts": [{"name": _DESTINATION, "account_resource_id": workspace.id}]
             },
             data_flows=[{"streams": _STREAMS, "destinations": [_DESTINATION]}],
-            tags=dict(args.labels),
+            tags=dict(labels),
             opts=inside,
         )
         monitor.DataCollectionRuleAssociation(
             f"{name}-association",
             association_name=_ASSOCIATION,
-            resource_uri=args.cluster,
+            resource_uri=cluster.id,
             data_collection_rule_id=rule.id,
-            opts=pulumi.ResourceOptions(parent=self, deleted_with=args.deleted_with),
+            opts=pulumi.ResourceOptions(parent=self, deleted_with=cluster),
         )
         self.workspace = workspace.id
         self.register_outputs({"workspace": self.workspace})

@@ -18,7 +18,7 @@ from ..topology import Labels, of_pool
 from .cluster import Cluster, ClusterArgs, MaintenanceSchedules, MaintenanceSchedulesArgs, kubeconfig
 from .identity import Identity, IdentityArgs, Members, MembersArgs
 from .ignored_changes import OUTPUT
-from .monitoring import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs, MetricStore, MetricStoreArgs
+from .monitoring import LogCollection, LogStore, MetricStore
 from .network import Network, NetworkArgs
 from .node_pool import (
     CapacityReservation,
@@ -171,7 +171,8 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
     )
     grants = identity.grants if identity else ()
     system = declaration.system_pool
-    logs = _log_store(name, declaration, cloud, group, labels, inside)
+    declared = declaration.addons.logs
+    logs = declared and LogStore(f"{name}-logs", declaration, declared, group, labels, inside)
     cluster = Cluster(
         f"{name}-cluster",
         ClusterArgs(
@@ -204,26 +205,9 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
         )
         Members(f"{name}-members", members, inside)
     if logs is not None:
-        LogCollection(
-            f"{name}-log-collection",
-            LogCollectionArgs(
-                rule=logs.rule,
-                workspace=logs.workspace,
-                cluster=cluster.resource.id,
-                deleted_with=cluster.resource,
-            ),
-            inside,
-        )
+        LogCollection(f"{name}-log-collection", logs, cluster.resource, inside)
     if declaration.addons.metrics is not None:
-        store = MetricStoreArgs(
-            name=declaration.name,
-            resource_group=group,
-            location=cloud.location,
-            cluster=cluster.resource.id,
-            deleted_with=cluster.resource,
-            labels=labels,
-        )
-        MetricStore(f"{name}-metrics", store, inside)
+        MetricStore(f"{name}-metrics", declaration, cluster.resource, group, labels, inside)
     return _Base(
         cluster_name=cluster.cluster_name,
         resource_group=group,
@@ -248,28 +232,6 @@ def _resource_group(
     return resources.ResourceGroup(
         f"{name}-group", resource_group_name=group, location=cloud.location, tags=labels, opts=inside
     ).name
-
-
-def _log_store(
-    name: str,
-    declaration: Declaration,
-    cloud: Aks,
-    group: pulumi.Input[str],
-    labels: Labels,
-    inside: pulumi.ResourceOptions,
-) -> LogStore | None:
-    """Return the log store, a prerequisite of the cluster; None if logs are not declared."""
-    declared = declaration.addons.logs
-    if declared is None:
-        return None
-    args = LogStoreArgs(
-        logs=declared,
-        name=declaration.name,
-        resource_group=group,
-        location=cloud.location,
-        labels=labels,
-    )
-    return LogStore(f"{name}-logs", args, inside)
 
 
 def _dns_zone(cloud: Aks) -> str | None:

@@ -71,7 +71,7 @@ def deploy(
     options = pulumi.ResourceOptions(parent=parent, providers=[provider] if provider else None)
     topology = Topology(declaration.name, declaration, options)
     cloud = topology.cloud
-    store = artifacts(topology, declaration, cloud)
+    store = artifacts(topology, declaration)
     args = AddonsArgs(
         declaration=declaration,
         create_resources=team_resources(topology, declaration, cloud, store),

@@ -2,12 +2,14 @@
 bucket for pipelines' artifacts."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import pulumi
 from pulumi_gcp import artifactregistry, compute, container, filestore, serviceaccount, storage
 
 from ebbtide.declaration.model.cloud import Gke
+from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE
 from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.physical_names import BUCKET, FILESTORE, SERVICE_ACCOUNT, fitting
 from ebbtide.declaration.model.pool import DEFAULT_ACCOUNT
@@ -209,7 +211,13 @@ class Tenant(pulumi.ComponentResource):
         steps = adopted_accounts(args.team)
         adopted = () if args.pipelines else steps
         grants: list[pulumi.Resource] = [
-            _acting(f"{name}-{role}", account, args, f"{args.team.namespace_name}/{subject}", self)
+            _acting(
+                f"{name}-{role}",
+                account,
+                args.project,
+                f"{args.team.namespace_name}/{subject}",
+                pulumi.ResourceOptions(parent=self, depends_on=args.depends_on),
+            )
             for role, subject in (("workload", ACCOUNT), *((item, item) for item in adopted))
         ]
         bucket = _bucket(stored, args, self) if args.team.has_bucket else None
@@ -283,17 +291,18 @@ class Tenant(pulumi.ComponentResource):
 def _acting(
     name: str,
     account: "serviceaccount.Account",
-    args: "TenantArgs | ArtifactBucketArgs",
+    project: str,
     used_by: str,
-    parent: pulumi.Resource,
+    opts: pulumi.ResourceOptions,
 ) -> pulumi.Resource:
-    """Let a Kubernetes service account, as `namespace/name`, act as an account, by Workload Identity."""
+    """Let a Kubernetes service account, as `namespace/name`, act as an account, by Workload Identity: once
+    the cluster exists, as a project's first creates its workload identity pool."""
     return serviceaccount.IAMMember(
         name,
         service_account_id=account.name,
         role="roles/iam.workloadIdentityUser",
-        member=f"serviceAccount:{args.project}.svc.id.goog[{used_by}]",
-        opts=pulumi.ResourceOptions(parent=parent, depends_on=args.depends_on),
+        member=f"serviceAccount:{project}.svc.id.goog[{used_by}]",
+        opts=opts,
     )
 
 
@@ -391,34 +400,6 @@ class Registry(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArtifactBucketArgs:
-    """Arguments of a bucket for artifacts.
-
-    Attributes:
-        cluster: name of the cluster, part of the names of bucket and identity.
-        project: the bucket's name begins with it, since bucket names are global.
-        region: the cluster's, so that reading costs nothing.
-        accounts: Kubernetes service accounts that use it, as `namespace/name`: those of
-            `pipelines.WORKERS`.
-        key: name of the Cloud KMS key for new objects; None for Google's.
-        force_destroy: whether a destroy deletes a bucket with contents: true for an ephemeral cluster.
-            For a permanent one, a destroy stops until the bucket is empty.
-        key_grants: prerequisites of a bucket with `key`.
-        depends_on: the cluster, which creates the project's workload identity pool.
-    """
-
-    cluster: str
-    project: str
-    region: str
-    accounts: tuple[str, ...]
-    force_destroy: bool
-    key: str | None = None
-    key_grants: tuple[pulumi.Resource, ...] = ()
-    labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
-    depends_on: tuple[pulumi.Resource, ...] = ()
-
-
 def bucket_encryption(key: str | None) -> "storage.BucketEncryptionArgsDict | None":
     """Return the encryption of a bucket whose new objects have a key of Cloud KMS; None for Google's."""
     return {"default_kms_key_name": key} if key else None
@@ -437,35 +418,46 @@ class ArtifactBucket(pulumi.ComponentResource):
     """The bucket, as Kubeflow Pipelines is configured with it."""
 
     def __init__(
-        self, name: str, args: ArtifactBucketArgs, opts: pulumi.ResourceOptions | None = None
+        self, name: str, topology: Topology, declaration: Declaration, workers: Iterable[str]
     ) -> None:
-        super().__init__("ebbtide:addons:ArtifactBucket", name, {}, opts)
-        inside = pulumi.ResourceOptions(parent=self)
+        super().__init__("ebbtide:addons:ArtifactBucket", name, {}, pulumi.ResourceOptions(parent=topology))
+        inside, cloud = pulumi.ResourceOptions(parent=self), topology.cloud
+        grants = topology.key_grants.buckets if topology.key_grants else ()
         bucket = storage.Bucket(
             f"{name}-bucket",
-            name=fitting(f"{args.project}-{args.cluster}-pipelines", BUCKET),
-            project=args.project,
-            location=args.region,
+            # Names of buckets are global.
+            name=fitting(f"{cloud.project}-{declaration.name}-pipelines", BUCKET),
+            project=cloud.project,
+            location=declaration.site.region,
             uniform_bucket_level_access=True,
             public_access_prevention="enforced",
-            force_destroy=args.force_destroy,
-            encryption=bucket_encryption(args.key),
-            labels=dict(args.labels),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=args.key_grants),
+            # Of a permanent cluster, a destroy stops until the bucket is empty.
+            force_destroy=declaration.is_ephemeral,
+            encryption=bucket_encryption(cloud.keys.buckets),
+            labels=dict(topology.labels),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=grants),
         )
         account = serviceaccount.Account(
             f"{name}-account",
-            account_id=fitting(f"{args.cluster}-kfp", SERVICE_ACCOUNT),
-            display_name=f"Pipelines of cluster {args.cluster}",
-            project=args.project,
+            account_id=fitting(f"{declaration.name}-kfp", SERVICE_ACCOUNT),
+            display_name=f"Pipelines of cluster {declaration.name}",
+            project=cloud.project,
             opts=inside,
         )
         use = storage.BucketIAMMember(
             f"{name}-use", bucket=bucket.name, role=_OBJECTS, member=account.member, opts=inside
         )
         acting = [
-            _acting(f"{name}-{used_by.rpartition('/')[2]}", account, args, used_by, self)
-            for used_by in args.accounts
+            _acting(
+                f"{name}-{worker}",
+                account,
+                cloud.project,
+                f"{PIPELINES_NAMESPACE}/{worker}",
+                pulumi.ResourceOptions(
+                    parent=self, depends_on=topology.cluster.resource if topology.cluster else None
+                ),
+            )
+            for worker in workers
         ]
         root = pulumi.Output.format("gs://{0}/v2/artifacts", bucket.name)
         self.store = ArtifactStore(
@@ -476,23 +468,11 @@ class ArtifactBucket(pulumi.ComponentResource):
         self.register_outputs({"root": root})
 
 
-def artifacts(topology: Topology, declaration: Declaration, cloud: Gke) -> ArtifactStore | None:
+def artifacts(topology: Topology, declaration: Declaration) -> ArtifactStore | None:
     """Create the bucket for pipelines' artifacts; None if they are stored in the cluster."""
     pipelines = declaration.addons.installed_pipelines
     if pipelines is None or pipelines.artifacts != "bucket":
         return None
-    from ..addons.pipelines import NAMESPACE, WORKERS  # noqa: PLC0415 - with the add-on alone
+    from ..addons.pipelines import WORKERS  # noqa: PLC0415 - with the add-on alone
 
-    args = ArtifactBucketArgs(
-        cluster=declaration.name,
-        project=cloud.project,
-        region=declaration.site.region,
-        accounts=tuple(f"{NAMESPACE}/{account}" for account in WORKERS),
-        force_destroy=declaration.is_ephemeral,
-        key=cloud.keys.buckets,
-        key_grants=topology.key_grants.buckets if topology.key_grants else (),
-        labels=topology.labels,
-        depends_on=(topology.cluster.resource,) if topology.cluster else (),
-    )
-    inside = pulumi.ResourceOptions(parent=topology)
-    return ArtifactBucket(f"{declaration.name}-artifacts", args, inside).store
+    return ArtifactBucket(f"{declaration.name}-artifacts", topology, declaration, WORKERS).store

@@ -8,7 +8,7 @@ import yaml
 
 from components.addons.addons import Addons, AddonsArgs
 from components.addons.existing import ExistingAddOn, ExistingAddOnError, check_served
-from components.addons.pipeline_retries import ExistingPipelines, ExistingPipelinesArgs
+from components.addons.pipeline_retries import ExistingPipelines
 from components.addons.teams import TeamResources
 from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.declaration.model.addons import ADD_ONS
@@ -91,11 +91,7 @@ def test_existing_pipelines(mocks: Mocks) -> None:
     }
     spec = {"template": {"spec": {"containers": [api_server]}}}
     mocks.existing["kubernetes:apps/v1:Deployment"] = {"spec": spec}
-    mocks.run(
-        lambda: ExistingPipelines(
-            "existing", ExistingPipelinesArgs(declared=DeclaredPipelines(existing=True))
-        )
-    )
+    mocks.run(lambda: ExistingPipelines("existing", DeclaredPipelines(existing=True)))
     (patch,) = mocks.of_type("kubernetes:apps/v1:DeploymentPatch")
     (container,) = patch["spec"]["template"]["spec"]["containers"]
     assert [item["name"] for item in container["env"]] == ["COMPILED_PIPELINE_SPEC_PATCH"]

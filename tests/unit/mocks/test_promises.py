@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from components import aks, gke
-from components.aks.monitoring import MetricStore, MetricStoreArgs
+from components.aks.monitoring import MetricStore
 from components.aks.node_pool import POOLS as AKS_POOLS
 from components.gke.node_pool import POOLS as GKE_POOLS
 from components.replacement import ImmutableInputError, ImmutableInputs
@@ -91,12 +91,12 @@ def test_components_are_made_alone_on_mocks(mocks: Mocks) -> None:
         labels={},
     )
     mocks.run(lambda: aks.VaultKey("key", args))
-    store = MetricStoreArgs(name="train", resource_group="train", location="eastus", cluster="the-cluster")
-    mocks.run(lambda: MetricStore("metrics", store))
+    declaration, token = declare(full("aks")), "azure-native:containerservice:ManagedCluster"
+    mocks.run(lambda: MetricStore("metrics", declaration, pulumi.CustomResource(token, "ours"), "train", {}))
     (grant,) = mocks.of_type("azure-native:authorization:RoleAssignment")
     assert grant["scope"] == "the-vault"
     (association,) = mocks.of_type("azure-native:monitor:DataCollectionRuleAssociation")
-    assert association["resourceUri"] == "the-cluster"
+    assert association["resourceUri"] == "ours-id"
 
 
 @pytest.mark.parametrize("cloud", ["gke", "aks"])
