@@ -9,9 +9,9 @@ from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import ExitStatus, console, say
 from ebbtide.cli.job import ProfileSource
 from ebbtide.cli.options import Context, Namespace, available_profile
-from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.clients.kubernetes import Api
 from ebbtide.values import clock
-from ebbtide.work.errors import ClusterError, WorkloadError
+from ebbtide.work.errors import WorkloadError, answered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,10 +98,8 @@ def _snapshot(api: Api, name: str, namespace: str, kind: "Kind") -> "Evidence":
     from ebbtide.work.kinds import lost
     from ebbtide.work.submission import take_snapshot
 
-    try:
+    with answered(lambda error: lost(error, kind, name, namespace, known=True)):
         return take_snapshot(api, name, namespace, kind)
-    except ApiError as error:
-        raise ClusterError(lost(error, kind, name, namespace, known=True)) from None
 
 
 def _check_index(job: "Object", index: int | None) -> None:

@@ -1,7 +1,7 @@
 """Errors of workloads, reported together, and of a cluster that rejects them or does not respond."""
 
 import http
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
@@ -85,3 +85,16 @@ def explained(error: ApiError) -> str:
             return f"The API server could not answer (status {status}): {error}"
         case _:
             return f"The API server refused: {error}"
+
+
+@contextmanager
+def answered(explain: Callable[[ApiError], str] = explained) -> Generator[None]:
+    """Explain the errors of the API server in a block.
+
+    Raises:
+        ClusterError: the API server rejects a request, or does not answer.
+    """
+    try:
+        yield
+    except ApiError as error:
+        raise ClusterError(explain(error)) from None

@@ -18,8 +18,8 @@ from ebbtide.placement import PoolProfile, Profile
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.values import quantities
 from ebbtide.values.kueue_api import API_PATH, CLUSTER_QUEUES
-from ebbtide.work.errors import ClusterError
-from ebbtide.work.kinds import EXPERIMENT, JOB, TRAIN_JOB, WORKLOADS, Kind, kind_of, lost, trials
+from ebbtide.work.errors import answered
+from ebbtide.work.kinds import EXPERIMENT, JOB, TRAIN_JOB, WORKLOADS, Kind, kind_of, lost, trials, unchanged
 
 VERSION: Final = "ebbtide.dev/why/v1"
 """Version of the document of `ebbtide why --format json`."""
@@ -223,16 +223,12 @@ def owner_name(workload: Object, namespace: str = "") -> str:
     return name if own == namespace else f"{own}/{name}"
 
 
-def _unchanged(item: Object) -> Object:
-    return item
-
-
 def _by_name(item: Object) -> str:
     return f"metadata.name={item['metadata']['name']}"
 
 
-POD: Final = Kind("pod", "/api/v1/namespaces/{}/pods", _by_name, _unchanged)
-WORKLOAD: Final = Kind("Workload", f"{API_PATH}/namespaces/{{}}/workloads", _by_name, _unchanged)
+POD: Final = Kind("pod", "/api/v1/namespaces/{}/pods", _by_name, unchanged)
+WORKLOAD: Final = Kind("Workload", f"{API_PATH}/namespaces/{{}}/workloads", _by_name, unchanged)
 _KINDS: Final = (*WORKLOADS, POD, WORKLOAD)
 _OWNERS: Final = {"Job": JOB, "TrainJob": TRAIN_JOB, "Pod": POD}
 
@@ -249,10 +245,8 @@ def read_evidence(
         ClusterError: it does not exist, reading it is forbidden, or the API server does not respond.
     """
     kind, name = kind_of(api, name, namespace, _KINDS)
-    try:
+    with answered(lambda error: lost(error, kind, name, namespace, known=False)):
         return _read(_Reader(api, namespace), kind, name, now, profile)
-    except ApiError as error:
-        raise ClusterError(lost(error, kind, name, namespace, known=False)) from None
 
 
 class _Reader:

@@ -234,16 +234,10 @@ def experiment_of(profile: Profile, parameters: Mapping[str, Space], task: Exper
     """
     problems, settings = Problems(), dict(task.algorithm_settings or {})
     check_spaces(parameters, problems)
-    _check_objective(
-        task.objective_metric_name,
-        task.objective_type,
-        task.objective_goal,
-        task.additional_metric_names,
-        problems,
-    )
-    _check_counts(task.max_trial_count, task.parallel_trial_count, task.max_failed_trial_count, problems)
+    _check_objective(task, problems)
+    _check_counts(task, problems)
     if _check_algorithm(task.algorithm_name, settings, problems) and not problems.all:
-        _check_search(task.algorithm_name, settings, parameters, task.max_trial_count, problems)
+        _check_search(task, settings, parameters, problems)
     _check_references(task, parameters, problems)
     problems.check(
         task.name[:1].isalpha(), f"name is {task.name!r}; the name of an Experiment must begin with a letter."
@@ -254,10 +248,7 @@ def experiment_of(profile: Profile, parameters: Mapping[str, Space], task: Exper
         "write to volume (--volume).",
     )
     placement = placed(profile, task, problems, name_length=NAME_LENGTH)
-    metadata: Object = {
-        "name": task.name,
-        **({"namespace": placement.namespace} if placement.namespace else {}),
-    }
+    metadata = {"name": task.name, **({"namespace": placement.namespace} if placement.namespace else {})}
     objective = {
         "type": task.objective_type,
         "objectiveMetricName": task.objective_metric_name,
@@ -306,21 +297,21 @@ def _trial(job: Object) -> Object:
     return {key: value for key, value in {**job, "metadata": metadata}.items() if value}
 
 
-def _check_objective(
-    name: str, kind: str, goal: float | None, additional: Sequence[str], problems: Problems
-) -> None:
+def _check_objective(task: ExperimentTask, problems: Problems) -> None:
+    name, kind, goal = task.objective_metric_name, task.objective_type, task.objective_goal
     problems.check(name, "objective_metric_name is empty; name the metric that the trials print.")
     problems.check(
         kind in {"minimize", "maximize"}, f"objective_type is {kind!r}; write minimize or maximize."
     )
     problems.check(goal is None or math.isfinite(goal), f"objective_goal is {goal}; write a finite number.")
     problems.check(
-        name not in additional,
+        name not in task.additional_metric_names,
         f"additional_metric_names has {name}, which is the objective's metric: remove it.",
     )
 
 
-def _check_counts(trials: int, parallel: int, failed: int | None, problems: Problems) -> None:
+def _check_counts(task: ExperimentTask, problems: Problems) -> None:
+    trials, parallel, failed = task.max_trial_count, task.parallel_trial_count, task.max_failed_trial_count
     problems.check(trials >= 1, f"max_trial_count is {trials}; write 1 or more.")
     problems.check(
         1 <= parallel <= max(1, trials),
@@ -345,16 +336,12 @@ def _check_algorithm(name: str, settings: Mapping[str, str], problems: Problems)
 
 
 def _check_search(
-    algorithm: str,
-    settings: Mapping[str, str],
-    parameters: Mapping[str, Space],
-    trials: int,
-    problems: Problems,
+    task: ExperimentTask, settings: Mapping[str, str], parameters: Mapping[str, Space], problems: Problems
 ) -> None:
     """Report errors that an algorithm detects only after the experiment is created."""
-    match algorithm:
+    match task.algorithm_name:
         case "grid":
-            size = grid_size(parameters)
+            size, trials = grid_size(parameters), task.max_trial_count
             problems.check(size is not None, "A grid needs a step for every Double: write Double(…, step=…).")
             problems.check(
                 size is None or trials <= size,

@@ -12,13 +12,12 @@ from ebbtide.work.arguments import LABEL_LENGTH
 from ebbtide.work.errors import Problems, WorkloadError
 from ebbtide.work.placement import Placement, check_capacity, place
 from ebbtide.work.secrets import (
-    image_pull_references,
     secret_mounts,
     secret_variables,
     secret_volumes,
 )
 from ebbtide.work.tasks import Task, check, check_free, memory_mounts, memory_volumes, with_fields
-from ebbtide.work.volumes import OUTPUTS, pod_volumes
+from ebbtide.work.volumes import OUTPUTS
 
 CONTAINER = "work"
 """The container's name."""
@@ -137,12 +136,12 @@ def _pod(task: Task, placement: Placement) -> Object:
     limit = task.max_run_seconds
     direct = placement.gpu_direct
     volumes = [
-        *pod_volumes(placement.mounts),
+        *{mount.name: {"name": mount.name, **mount.source} for mount in placement.mounts}.values(),
         *memory_volumes(task),
         *secret_volumes(task.secret_volumes),
         *(direct.volumes if direct else ()),
     ]
-    pull = image_pull_references(task.image_pull_secrets)
+    pull = [{"name": name} for name in task.image_pull_secrets]
     # Cloud identities need no token of the Kubernetes API: GKE has its metadata server, and on AKS a webhook
     # mounts a separate token (Azure/azure-workload-identity, pkg/webhook/webhook.go, 2026).
     account: Object = (

@@ -13,7 +13,7 @@ from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import Object, items_of
 from ebbtide.text import and_list, did_you_mean, or_list
 from ebbtide.values.given_command import given_command
-from ebbtide.work.errors import ClusterError, explained
+from ebbtide.work.errors import ClusterError, answered, explained
 
 _RUN: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Ids of Kubeflow Pipelines runs."""
@@ -49,7 +49,8 @@ class Kind:
     as_job: Callable[[Object], Object]
 
 
-def _unchanged(item: Object) -> Object:
+def unchanged(item: Object) -> Object:
+    """Return an object that has the form of a Job."""
     return item
 
 
@@ -114,14 +115,14 @@ JOB: Final = Kind(
     "Job",
     "/apis/batch/v1/namespaces/{}/jobs",
     lambda job: f"batch.kubernetes.io/controller-uid={job['metadata']['uid']}",
-    _unchanged,
+    unchanged,
 )
 TRAIN_JOB: Final = Kind(
     "TrainJob",
     "/apis/trainer.kubeflow.org/v1alpha1/namespaces/{}/trainjobs",
     # The JobSet of a TrainJob has the same name (kubeflow/trainer 2.3, pkg/runtime/framework/plugins/jobset).
     lambda job: f"jobset.sigs.k8s.io/jobset-name={job['metadata']['name']}",
-    _unchanged,
+    unchanged,
 )
 PIPELINE_RUN: Final = Kind(
     "pipeline run",
@@ -150,7 +151,7 @@ def kind_of(api: Api, name: str, namespace: str, kinds: Sequence[Kind] = WORKLOA
         NoWorkloadError: there is none.
         ClusterError: reading Jobs is forbidden, or the API server does not respond.
     """
-    try:
+    with answered(lambda error: lost(error, JOB, name, namespace, known=False)):
         if _RUN.fullmatch(name):
             path = PIPELINE_RUN.path.format(namespace)
             runs = items_of(api.find(path, labelSelector=f"{RUN_LABEL}={name}"))
@@ -161,8 +162,6 @@ def kind_of(api: Api, name: str, namespace: str, kinds: Sequence[Kind] = WORKLOA
                 return kind, name
         listed = [_find(api, kind, kind.path.format(namespace)) for kind in kinds]
         elsewhere = _elsewhere(api, kinds, name)
-    except ApiError as error:
-        raise ClusterError(lost(error, JOB, name, namespace, known=False)) from None
     names = [item["metadata"]["name"] for found in listed for item in items_of(found)]
     logs = given_command().on_job("logs", "", namespace, "--job", name)
     raise NoWorkloadError(
@@ -170,6 +169,16 @@ def kind_of(api: Api, name: str, namespace: str, kinds: Sequence[Kind] = WORKLOA
         f"{did_you_mean(name, names)}{elsewhere} It may have ended and been deleted after its time to live; "
         f"the logs of a Job: `{logs}`."
     )
+
+
+def find_job(api: Api, name: str, namespace: str) -> Object | None:
+    """Return the Job of a name; None if there is none.
+
+    Raises:
+        ClusterError: reading it is forbidden, or the API server does not respond.
+    """
+    with answered():
+        return api.find(f"{JOB.path.format(namespace)}/{name}")
 
 
 def _elsewhere(api: Api, kinds: Sequence[Kind], name: str) -> str:

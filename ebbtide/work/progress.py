@@ -14,8 +14,7 @@ from ebbtide.values import durations
 from ebbtide.values.given_command import given_command
 from ebbtide.work.errors import WorkloadError
 from ebbtide.work.evidence import OBVIOUS, Actor, Cause, Evidence, is_gated
-from ebbtide.work.kinds import INDEX
-from ebbtide.work.logs import log_link, log_query
+from ebbtide.work.logs import log_link, log_query, of_index
 from ebbtide.work.pod_causes import missing_pods, pending_pod
 from ebbtide.work.queue_causes import queue_cause
 from ebbtide.work.sweeps import POINTS
@@ -93,7 +92,7 @@ def progress(evidence: Evidence, before: frozenset[str] = frozenset()) -> Progre
     alive = [pod for pod in evidence.pods if "deletionTimestamp" not in pod["metadata"]]
     waiting = sum(map(waits, alive))
     running = sum(phase_of(pod) == "Running" for pod in alive)
-    failed = count_indexes(status.get("failedIndexes") or "")
+    failed = len(indexes(status.get("failedIndexes") or ""))
     cause = cause_of(evidence)
     phase = _phase(job, evidence.pods, waiting, running)
     return Progress(
@@ -166,16 +165,10 @@ def cause_of(evidence: Evidence) -> Cause | None:
     return missing_pods(evidence, job) or (_retry(job) if is_between_tries else _NEW)
 
 
-def count_indexes(text: str) -> int:
-    """Count the indexes in a Job's notation, `1,3-5,7`."""
-    return sum(1 for _ in indexes(text))
-
-
-def indexes(text: str) -> Iterable[int]:
-    """Yield the indexes in a Job's notation, `1,3-5,7`, in order."""
-    for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
-        yield from range(int(first), int(last or first) + 1)
+def indexes(text: str) -> list[int]:
+    """Return the indexes in a Job's notation, `1,3-5,7`, in order."""
+    ranges = (part.partition("-") for part in text.split(",") if part)
+    return [index for first, _, last in ranges for index in range(int(first), int(last or first) + 1)]
 
 
 def _retries(spec: Object, status: Object, failed: int, *, over: bool) -> int:
@@ -273,14 +266,14 @@ def end_document(
 
 
 def _failures(evidence: Evidence) -> list[str]:
-    failed = list(indexes(evidence.job.get("status", {}).get("failedIndexes") or ""))
+    failed = indexes(evidence.job.get("status", {}).get("failedIndexes") or "")
     if evidence.job["spec"].get("completionMode") != "Indexed":
-        pod = _last([pod for pod in evidence.pods if _failed(pod)])
+        pod = _last_failed(evidence.pods)
         return [f"  pod {pod['metadata']['name']}: {failure_text(pod)}"] if pod else []
     points = _points(evidence.job)
     lines: list[str] = []
     for index in failed[:_SHOWN]:
-        pod = _last([pod for pod in evidence.pods if _index(pod) == str(index) and _failed(pod)])
+        pod = _last_failed(of_index(evidence.pods, index))
         point = f" {json.dumps(points[index], ensure_ascii=False)}" if index < len(points) else ""
         lines.append(f"  index {index}{point}: {failure_text(pod) if pod else 'its pods no longer exist'}")
     if len(failed) > _SHOWN:
@@ -300,17 +293,10 @@ def failure_text(pod: Object) -> str:
     return ": ".join(filter(None, (status.get("reason"), status.get("message")))) or "no reason is reported"
 
 
-def _failed(pod: Object) -> bool:
-    return phase_of(pod) == "Failed" and not disrupted(pod)
-
-
-def _index(pod: Object) -> str:
-    annotations: dict[str, str] = pod["metadata"].get("annotations") or {}
-    return annotations.get(INDEX, "")
-
-
-def _last(pods: Sequence[Object]) -> Object | None:
-    return max(pods, key=lambda pod: pod["metadata"]["creationTimestamp"], default=None)
+def _last_failed(pods: Sequence[Object]) -> Object | None:
+    """Return the newest pod that failed of itself."""
+    failed = [pod for pod in pods if phase_of(pod) == "Failed" and not disrupted(pod)]
+    return max(failed, key=lambda pod: pod["metadata"]["creationTimestamp"], default=None)
 
 
 def _points(job: Object) -> list[dict[str, Any]]:

@@ -130,7 +130,7 @@ def check_secrets(
 ) -> None:
     """Report references to Secrets that cannot be resolved, and paths that cannot be mounted."""
     for name, reference in secret_env.items():
-        secret, key = key_reference(reference)
+        secret, _, key = reference.partition("/")
         problems.check(
             is_variable(name), f"secret_env has {name!r}, which is not a valid name of a variable."
         )
@@ -163,23 +163,12 @@ def check_image_pull_secrets(names: Sequence[str], problems: Problems) -> None:
         )
 
 
-def image_pull_references(names: Sequence[str]) -> list[Object]:
-    """Return a pod's references to its image pull Secrets."""
-    return [{"name": name} for name in names]
-
-
-def key_reference(reference: str) -> tuple[str, str]:
-    """Split `SECRET/KEY`."""
-    secret, _, key = reference.partition("/")
-    return secret, key
-
-
 def secret_variables(secret_env: Mapping[str, str]) -> list[Object]:
     """Return a container's environment variables from keys of Secrets."""
-    references = {name: key_reference(reference) for name, reference in secret_env.items()}
+    references = {name: reference.partition("/") for name, reference in secret_env.items()}
     return [
         {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
-        for name, (secret, key) in references.items()
+        for name, (secret, _, key) in references.items()
     ]
 
 

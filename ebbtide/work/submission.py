@@ -14,9 +14,8 @@ from ebbtide.placement.profile import CREATED_FOR, OWNER_LABEL
 from ebbtide.text import and_list
 from ebbtide.values import clock
 from ebbtide.values.given_command import given_command
-from ebbtide.values.kueue_api import API_PATH
-from ebbtide.work.errors import ClusterError, explained
-from ebbtide.work.evidence import JOB_UID, Evidence, owner_of
+from ebbtide.work.errors import ClusterError, answered, explained
+from ebbtide.work.evidence import JOB_UID, WORKLOAD, Evidence, owner_of
 from ebbtide.work.kinds import JOB, Kind, kind_of, lost
 from ebbtide.work.progress import Phase, Progress, progress
 
@@ -28,7 +27,6 @@ _CREATION: Final = timedelta(minutes=15)
 _PATIENCE: Final = 120.0
 """Time limit in seconds for the deletion of a Job with its pods, and for the creation of its successor."""
 _SHORT_PAUSE: Final = 0.3
-_WORKLOADS: Final = f"{API_PATH}/namespaces/{{}}/workloads"
 _PAUSE: Final = 2.0
 _SHARE: Final = 10
 """Snapshots of a large sweep take a while: they may take at most a tenth of the time."""
@@ -114,7 +112,7 @@ def delete(api: Api, job_object: Object, namespace: str, also: Sequence[Object] 
     uid = job_object["metadata"]["uid"]
     paths = [_path_of_object(item, namespace) for item in (job_object, *also)]
     deadline = time.monotonic() + _PATIENCE
-    try:
+    with answered():
         api.delete(paths[0], uid=uid, propagationPolicy="Foreground")
         for path in paths:
             while (item := api.find(path)) is not None and _belongs(item, uid):
@@ -124,8 +122,6 @@ def delete(api: Api, job_object: Object, namespace: str, also: Sequence[Object] 
                         f"not done after {_PATIENCE:.0f} s: its pods are still terminating. Try again later."
                     )
                 time.sleep(_SHORT_PAUSE)
-    except ApiError as error:
-        raise ClusterError(explained(error)) from None
 
 
 def _belongs(item: Object, uid: str) -> bool:
@@ -330,7 +326,7 @@ def take_snapshot(api: Api, name: str, namespace: str, kind: Kind = JOB) -> Evid
     pods: list[Object] = api.get(f"{core}/pods", labelSelector=selector, resourceVersion="0")["items"]
     workload: Object | None = None
     if job["spec"].get("suspend"):
-        response = _find(api, _WORKLOADS.format(namespace), labelSelector=f"{JOB_UID}={uid}")
+        response = _find(api, WORKLOAD.path.format(namespace), labelSelector=f"{JOB_UID}={uid}")
         workload = next(iter(items_of(response)), None)
     waiting = next((pod for pod in pods if waits(pod)), None)
     events: list[Object] = []

@@ -18,7 +18,6 @@ from ebbtide.work.placement import Placement, check_capacity, place
 from ebbtide.work.secrets import (
     check_image_pull_secrets,
     check_secrets,
-    image_pull_references,
     secret_mounts,
     secret_variables,
     secret_volumes,
@@ -218,7 +217,7 @@ def _resources(task: Task, placement: Placement) -> dict[str, str]:
 
 def _pod_of(task: Task) -> dict[str, Any]:
     """Return the fields of the pods' spec besides their placement."""
-    pull = image_pull_references(task.image_pull_secrets)
+    pull = [{"name": name} for name in task.image_pull_secrets]
     mounts = [*memory_mounts(task), *secret_mounts(task.secret_volumes)]
     return {
         **({"imagePullSecrets": pull} if pull else {}),

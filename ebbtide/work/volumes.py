@@ -52,10 +52,6 @@ class Mount:
     folder: str = ""
     read_only: bool = False
 
-    def volume(self) -> Object:
-        """Return the pod's volume."""
-        return {"name": self.name, **self.source}
-
     def manifest(self) -> Object:
         """Return the container's volume mount."""
         key = "subPathExpr" if "$(" in self.folder else "subPath"
@@ -171,11 +167,6 @@ def by_index(mounts: Iterable[Mount], variable: str) -> tuple[Mount, ...]:
         else mount
         for mount in mounts
     )
-
-
-def pod_volumes(mounts: Iterable[Mount]) -> list[Object]:
-    """Return the pod's volumes, each once."""
-    return list({mount.name: mount.volume() for mount in mounts}.values())
 
 
 def move_outputs(container: Object, name: str, new_name: str) -> None:

@@ -20,7 +20,6 @@ from ebbtide.text import install_command
 from ebbtide.work.arguments import memory_bytes, seconds
 from ebbtide.work.errors import Problems, WorkloadError
 from ebbtide.work.placement import BUCKET_MOUNTED, KEPT, QUEUE_LABEL
-from ebbtide.work.secrets import key_reference
 from ebbtide.work.tasks import SHARED_MEMORY_PATH, SHARED_MEMORY_VOLUME, Task
 
 if TYPE_CHECKING:
@@ -160,7 +159,7 @@ class Step:
     ) -> None:
         """Set variables from keys of Secrets, mount Secrets, and set those for pulling its image."""
         for name, reference in env.items():
-            secret, key = key_reference(reference)
+            secret, _, key = reference.partition("/")
             _extension().use_secret_as_env(self.task, secret, {key: name})
         for secret, path in volumes.items():
             _extension().use_secret_as_volume(self.task, secret, path)

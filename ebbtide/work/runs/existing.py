@@ -9,10 +9,9 @@ from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import Object, items_of, phase_of, text
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.text import and_list, several
-from ebbtide.values.kueue_api import API_PATH
 from ebbtide.work.arguments import is_label
-from ebbtide.work.errors import ClusterError, WorkloadError, explained
-from ebbtide.work.evidence import JOB_UID
+from ebbtide.work.errors import ClusterError, WorkloadError, answered, explained
+from ebbtide.work.evidence import JOB_UID, WORKLOAD
 from ebbtide.work.kinds import EXPERIMENT, JOB, PIPELINE_RUN, TRAIN_JOB, Kind, NoWorkloadError, kind_of
 from ebbtide.work.progress import Phase, progress
 from ebbtide.work.submission import check_same, remove_unowned, submit, take_snapshot
@@ -100,10 +99,8 @@ def rerun(api: Api, name: str, namespace: str, words: Sequence[str] = (), new_na
         )
     if new_name and not is_label(new_name):
         raise WorkloadError(f"--name is {new_name!r}, which is not a valid name of a {kind.name}.")
-    try:
+    with answered():
         return _created_again(api, kind, name, namespace, words, new_name)
-    except ApiError as error:
-        raise ClusterError(explained(error)) from None
 
 
 def _created_again(
@@ -152,7 +149,7 @@ def _own(entries: Mapping[str, str] | None) -> dict[str, str]:
 def _workload(api: Api, old: Object, namespace: str) -> Object | None:
     if QUEUE_LABEL not in (old.get("labels") or {}):
         return None
-    listed = api.find(f"{API_PATH}/namespaces/{namespace}/workloads", labelSelector=f"{JOB_UID}={old['uid']}")
+    listed = api.find(WORKLOAD.path.format(namespace), labelSelector=f"{JOB_UID}={old['uid']}")
     return next(iter(items_of(listed)), None)
 
 

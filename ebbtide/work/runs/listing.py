@@ -24,7 +24,7 @@ from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.values import clock
 from ebbtide.values.kueue_api import API_PATH, CLUSTER_QUEUES
 from ebbtide.values.pod_requests import node_share, pod_requests
-from ebbtide.work.errors import ClusterError, explained
+from ebbtide.work.errors import answered, explained
 from ebbtide.work.evidence import POSITIONS, USER, Evidence, Workloads, is_gated
 from ebbtide.work.kinds import EXPERIMENT, JOB, TRIAL_LABEL, WORKLOADS, Kind, kind_of, lost, trials
 from ebbtide.work.placement import offered
@@ -232,7 +232,7 @@ def list_workloads(
     Raises:
         ClusterError: reading Jobs or pods is forbidden, or the API server does not respond.
     """
-    try:
+    with answered(lambda error: _refusal(error, namespace)):
         cluster = _Objects(api, namespace)
         rows = [
             _listed(cluster, kind, item, profile, now)
@@ -240,8 +240,6 @@ def list_workloads(
             for item in cluster.items(kind)
             if ended or not end_condition(kind.as_job(item))
         ]
-    except ApiError as error:
-        raise ClusterError(_refusal(error, namespace)) from None
     return sorted(rows, key=lambda row: (row.created, row.name), reverse=True)
 
 
@@ -264,11 +262,9 @@ def read_workload(
         ClusterError: it does not exist, reading it or pods is forbidden, or the API server does not respond.
     """
     kind, name = kind_of(api, name, namespace)
-    try:
+    with answered(lambda error: lost(error, kind, name, namespace, known=True)):
         item = api.get(f"{kind.path.format(namespace)}/{name}")
         return _listed(_Objects(api, namespace, deleted), kind, item, profile, now)
-    except ApiError as error:
-        raise ClusterError(lost(error, kind, name, namespace, known=True)) from None
 
 
 def _refusal(error: ApiError, namespace: str) -> str:

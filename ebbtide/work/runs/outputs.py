@@ -13,9 +13,9 @@ from typing import Any, Final
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import Object, phase_of, text
 from ebbtide.placement import Profile
-from ebbtide.work.errors import ClusterError, WorkloadError, explained
+from ebbtide.work.errors import ClusterError, WorkloadError, answered
 from ebbtide.work.jobs import CONTAINER, job
-from ebbtide.work.kinds import JOB
+from ebbtide.work.kinds import JOB, find_job
 from ebbtide.work.runs.archives import ArchiveError, Extracted, extract
 from ebbtide.work.runs.folder import application, name_of
 from ebbtide.work.runs.run import described, parameters_of
@@ -94,10 +94,7 @@ def find(api: Api, name: str, namespace: str) -> Object | None:
     Raises:
         ClusterError: it has no outputs, or the cluster is unreachable.
     """
-    try:
-        existing = api.find(f"{JOB.path.format(namespace)}/{name}")
-    except ApiError as error:
-        raise ClusterError(explained(error)) from None
+    existing = find_job(api, name, namespace)
     if existing is not None and _folder(existing["spec"]["template"]["spec"]) is None:
         raise ClusterError(
             f"Job {name} in namespace {namespace} has no outputs: create it with a folder for them "
@@ -116,10 +113,8 @@ def running_pod(api: Api, job_object: Object) -> Object | None:
     path, label = f"/api/v1/namespaces/{metadata['namespace']}/pods", f"job-name={metadata['name']}"
     if _folder(job_object["spec"]["template"]["spec"]) != outputs_folder(metadata["name"]):
         return None
-    try:
+    with answered():
         pods = api.items(path, labelSelector=f"batch.kubernetes.io/{label}")
-    except ApiError as error:
-        raise ClusterError(explained(error)) from None
     return next((pod for pod in pods if phase_of(pod) == "Running"), None)
 
 

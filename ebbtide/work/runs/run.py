@@ -18,9 +18,10 @@ from ebbtide.values import quantities
 from ebbtide.values.given_command import given_command
 from ebbtide.values.user_files import parse_json
 from ebbtide.work.arguments import LABEL_LENGTH
-from ebbtide.work.errors import ClusterError, Problems, WorkloadError, explained
+from ebbtide.work.errors import ClusterError, Problems, WorkloadError
 from ebbtide.work.evidence import USER
 from ebbtide.work.jobs import job
+from ebbtide.work.kinds import find_job
 from ebbtide.work.placement import queue_of, sidecars_of
 from ebbtide.work.runs.code import (
     ARCHIVE,
@@ -33,7 +34,7 @@ from ebbtide.work.runs.code import (
 )
 from ebbtide.work.runs.folder import Folder, application, name_of
 from ebbtide.work.secrets import check_text
-from ebbtide.work.submission import dry_run, path_of
+from ebbtide.work.submission import dry_run
 from ebbtide.work.tasks import CodeIn, Sidecar, Task
 
 NAME: Final = "app.kubernetes.io/name"
@@ -247,15 +248,12 @@ def check(api: Api, made: Plan, namespace: str, *, replace: bool) -> Object | No
             or the cluster is unreachable.
     """
     name = made.job["metadata"]["name"]
-    try:
-        existing = api.find(f"{path_of(made.job, namespace)}/{name}")
-        if existing is not None and not replace:
-            raise ClusterError(
-                f"Job {name} already exists in namespace {namespace}: replace it with --replace, follow it "
-                f"with `{given_command().on_job('follow', name, namespace)}`, or write another name."
-            )
-    except ApiError as error:
-        raise ClusterError(explained(error)) from None
+    existing = find_job(api, name, namespace)
+    if existing is not None and not replace:
+        raise ClusterError(
+            f"Job {name} already exists in namespace {namespace}: replace it with --replace, follow it "
+            f"with `{given_command().on_job('follow', name, namespace)}`, or write another name."
+        )
     if existing is None:
         dry_run(api, namespace, made.job, *made.dependents)
     else:

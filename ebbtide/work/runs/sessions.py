@@ -14,15 +14,15 @@ from contextlib import contextmanager, suppress
 from subprocess import DEVNULL, PIPE
 from typing import Any, Final
 
-from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import Object, condition, disrupted, phase_of, text
 from ebbtide.placement import Profile
 from ebbtide.text import or_list
 from ebbtide.values import durations
 from ebbtide.work.arguments import seconds
-from ebbtide.work.errors import ClusterError, Problems, explained
+from ebbtide.work.errors import ClusterError, Problems, answered
 from ebbtide.work.jobs import CONTAINER
-from ebbtide.work.kinds import JOB
+from ebbtide.work.kinds import JOB, find_job
 from ebbtide.work.progress import Progress, failure_text
 from ebbtide.work.runs.code import DIRECTORY
 from ebbtide.work.runs.folder import Folder
@@ -186,10 +186,7 @@ def find(api: Api, name: str, namespace: str, kind: str) -> Object | None:
     Raises:
         ClusterError: the cluster is unreachable, or reading is forbidden.
     """
-    try:
-        job = api.find(f"{JOB.path.format(namespace)}/{name}")
-    except ApiError as error:
-        raise ClusterError(explained(error)) from None
+    job = find_job(api, name, namespace)
     is_session = job is not None and text(job, "metadata", "annotations", COMMAND) == kind
     return job if is_session else None
 
@@ -329,10 +326,8 @@ def end_of(api: Api, job: Object, pod: Object, *, killed: bool) -> str:
     path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
     deadline = time.monotonic() + (_LAST if killed else 0)
     while True:
-        try:
+        with answered():
             current = api.find(path)
-        except ApiError as error:
-            raise ClusterError(explained(error)) from None
         if current is None or current["metadata"]["uid"] != metadata["uid"]:
             return "Its pod was deleted."
         if disrupted(current):
@@ -356,10 +351,8 @@ def delete(api: Api, job: Object) -> None:
     """
     metadata = job["metadata"]
     path = f"{JOB.path.format(metadata['namespace'])}/{metadata['name']}"
-    try:
+    with answered():
         api.delete(path, uid=metadata["uid"], propagationPolicy="Background")
-    except ApiError as error:
-        raise ClusterError(explained(error)) from None
 
 
 def notebook(
