@@ -17,6 +17,7 @@ from ebbtide.clients.kubernetes import Api
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from ebbtide.operations.ledger import Comparison, Report, Sum
 
@@ -131,15 +132,12 @@ def _show(made: "Report", output: "Console") -> None:
         output.print(Text(note))
 
 
-def _table(title: str, sums: "tuple[Sum, ...]", *, attempts: bool) -> object:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+def _table(title: str, sums: "tuple[Sum, ...]", *, attempts: bool) -> "Table":
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column(title, overflow="fold")
-    for name in ("cost", "node hours", *(["attempts"] if attempts else []), "running", "disruptions"):
-        table.add_column(name, justify="right")
+    table = _numbers(
+        title, "cost", "node hours", *(["attempts"] if attempts else []), "running", "disruptions"
+    )
     for item in sums:
         cells = [
             f"{item.cost:.2f}" if item.cost or not item.unpriced_hours else "unknown",
@@ -152,17 +150,24 @@ def _table(title: str, sums: "tuple[Sum, ...]", *, attempts: bool) -> object:
     return table
 
 
-def _comparison(compared: "tuple[Comparison, ...]") -> object:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+def _comparison(compared: "tuple[Comparison, ...]") -> "Table":
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("pool", overflow="fold")
-    for name in ("recorded", "billed", "difference"):
-        table.add_column(name, justify="right")
+    table = _numbers("pool", "recorded", "billed", "difference")
     for item in compared:
         amounts = ("unknown" if cost is None else f"{cost:.2f}" for cost in (item.recorded, item.billed))
         difference = "unknown" if item.difference is None else f"{item.difference:+.1%}"
         table.add_row(Text(item.pool), *amounts, difference)
+    return table
+
+
+def _numbers(title: str, *names: str) -> "Table":
+    """Return a table with columns of numbers after the first one."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column(title, overflow="fold")
+    for name in names:
+        table.add_column(name, justify="right")
     return table

@@ -21,31 +21,14 @@ if TYPE_CHECKING:
 
     from ebbtide.clients.kubernetes.objects import Object
 
-_NOT_READ: Final = (
-    "gpus",
-    "cpu",
-    "memory",
-    "shared_memory",
-    "priority",
-    "retries",
-    "fail_on",
-    "ttl",
-    "max_run",
-    "env",
-    "secret_env",
-    "secret_volumes",
-    "mount_path",
-    "keep_node",
-    "outputs",
-    "mounts",
-    "submit",
-    "when",
-    "format_",
+_READ: Final = (
+    *("profile", "context", "namespace", "pool", "queue", "image", "image_pull_secrets", "run_as_user"),
+    *("service_account", "volume"),
 )
-"""Shared options of Jobs that a pod that only reads does not have."""
+"""Shared options of Jobs that a pod that only reads has."""
 
 
-@partial(with_shared_options, without=_NOT_READ)
+@partial(with_shared_options, only=_READ)
 def cp(
     source: Annotated[str, typer.Argument(metavar="NAME:PATH", help="A Job, and a path in its outputs.")],
     directory: Annotated[Path, typer.Argument(metavar="[DIR]", help="The target.")] = Path(),

@@ -1,7 +1,7 @@
 """The `destroy` command. Its dependencies are imported on execution."""
 
 import sys
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +9,7 @@ import typer
 
 from ebbtide.cli.consoles import ExitStatus, console, say
 from ebbtide.cli.options import ConfigFile, Cwd, SelectedStack, Yes, opened_stack, stack_name
+from ebbtide.cli.up import can_ask, confirmed
 from ebbtide.values.given_command import given_command
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ def destroy(
     midway, or buckets and disks remain. Exit status 2: nothing was changed, as in another project or
     subscription than the stack's.
     """
-    choices = _Choices(yes, confirm_name, delete_orphans)
     given = given_command()
     given.begin()
     from ebbtide.operations.ending import destroy as destroying
@@ -51,11 +51,23 @@ def destroy(
     name = stack_name(stack, config_file) if stack or config_file else _selected(cwd)
     given.begin(name)
     files, _, opened = opened_stack(name, config_file, cwd)
+    is_asked = can_ask() and not yes
+
+    def ask_name(question: str) -> str | None:
+        return typer.prompt(question) if confirm_name is None and is_asked else confirm_name
+
+    def ask_orphans(question: str, lines: "Iterable[str]") -> bool:
+        if delete_orphans or not is_asked:
+            return delete_orphans
+        for line in lines:
+            say(line)
+        return typer.confirm(question)
+
     options = destroying.Options(
         config_file=files.config_file.name,
-        confirm=choices.confirm,
-        ask_name=choices.name,
-        ask_orphans=choices.orphans,
+        confirm=partial(confirmed, yes=yes),
+        ask_name=ask_name,
+        ask_orphans=ask_orphans,
         config=files.config,
         declaration=files.declaration() if files.source else {},
         keep_volumes=keep_volumes,
@@ -65,41 +77,6 @@ def destroy(
         raise typer.Exit(ExitStatus.INTERRUPTED)
     if outcome is None or outcome.leftovers or not outcome.done:
         raise typer.Exit(ExitStatus.FOUND)
-
-
-@dataclass(frozen=True, slots=True)
-class _Choices:
-    """Options of a destroy."""
-
-    yes: bool
-    confirm_name: str | None
-    delete_orphans: bool
-
-    @property
-    def is_interactive(self) -> bool:
-        """True if the user can be prompted."""
-        return sys.stdin.isatty() and not self.yes
-
-    def confirm(self, question: str) -> bool:
-        """Return whether the destruction is confirmed; without a terminal, name the command that is."""
-        if self.yes or self.is_interactive:
-            return self.yes or typer.confirm(question)
-        say(given_command().unconfirmed(question))
-        return False
-
-    def name(self, question: str) -> str | None:
-        """Return the given name, or prompt for it; None without a terminal."""
-        if self.confirm_name is not None or not self.is_interactive:
-            return self.confirm_name
-        return typer.prompt(question)
-
-    def orphans(self, question: str, lines: "Iterable[str]") -> bool:
-        """Return whether to delete leftovers in the cloud."""
-        if self.delete_orphans or not self.is_interactive:
-            return self.delete_orphans
-        for line in lines:
-            say(line)
-        return typer.confirm(question)
 
 
 def _selected(cwd: Path) -> str:

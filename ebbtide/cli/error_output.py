@@ -194,13 +194,14 @@ def _of_rule(chain: Iterable[BaseException], rule: str) -> EbbtideError | None:
     return next((error for error in chain if isinstance(error, EbbtideError) and error.rule == rule), None)
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and its causes and contexts."""
+def _chain(error: BaseException | None, *, suppressed: bool = True) -> Iterator[BaseException]:
+    """Yield an error and its causes and contexts, also those that `from None` suppresses."""
     visited: set[int] = set()
     while error is not None and id(error) not in visited:
         visited.add(id(error))
         yield error
-        error = error.__cause__ or error.__context__
+        context = error.__context__ if suppressed or not error.__suppress_context__ else None
+        error = error.__cause__ or context
 
 
 def advice(error: BaseException, command: str) -> str | None:
@@ -242,14 +243,11 @@ def require(extra: str) -> None:
             raise ModuleNotFoundError(name=module)
 
 
-def _missing_modules(error: BaseException | None) -> Iterator[str]:
-    visited: set[int] = set()
-    while error is not None and id(error) not in visited:
-        visited.add(id(error))
-        if isinstance(error, ModuleNotFoundError) and error.name:
+def _missing_modules(error: BaseException) -> Iterator[str]:
+    for item in _chain(error, suppressed=False):
+        if isinstance(item, ModuleNotFoundError) and item.name:
             # google.protobuf is a dependency of Pulumi, and missing without it.
-            yield "pulumi" if error.name.startswith("google") and not is_installed("pulumi") else error.name
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+            yield "pulumi" if item.name.startswith("google") and not is_installed("pulumi") else item.name
 
 
 def _within(name: str, module: str) -> bool:

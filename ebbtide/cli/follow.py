@@ -157,7 +157,7 @@ def _follow(
     logs: bool,
     uid: str = "",
 ) -> None:
-    from ebbtide.cli.follow_progress import EndedPods, MissingModules, ProgressLines, narration
+    from ebbtide.cli.follow_progress import MissingModules, ProgressLines, ended_pods, narration
     from ebbtide.work import submission
     from ebbtide.work.logs import LogStream
     from ebbtide.work.progress import Phase, end_document, end_message
@@ -172,7 +172,7 @@ def _follow(
     def note(line: str) -> None:
         output.print(own_lines(line, logs=logs), markup=False, soft_wrap=True)
 
-    report_ended = EndedPods(note)
+    report_ended = ended_pods(note)
 
     def on_pods(pods: Sequence[dict[str, Any]]) -> None:
         history.add(pods)

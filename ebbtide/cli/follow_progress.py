@@ -33,7 +33,7 @@ def narration(console: Console) -> Generator[Callable[[str], None]]:
         console: the output, with a live line on a terminal, else a line per change.
     """
     if not console.is_terminal:
-        yield Changes(console)
+        yield changes(console)
         return
     with Bar(
         SpinnerColumn(),
@@ -99,38 +99,27 @@ class ProgressLines:
             return None
 
 
-class EndedPods:
-    """Report why pods ended before their workload, each once: attempts that failed or were disrupted."""
+def ended_pods(note: Callable[[str], object]) -> Callable[[Sequence[Object]], None]:
+    """Return a function that notes, once for each pod, why attempts failed or were disrupted."""
+    known = set[str]()
 
-    def __init__(self, note: Callable[[str], object]) -> None:
-        """Report pods.
-
-        Args:
-            note: called with a sentence for each pod.
-        """
-        self._note, self._known = note, set[str]()
-
-    def __call__(self, pods: Sequence[Object]) -> None:
-        """Report those of the pods that have not been."""
+    def report(pods: Sequence[Object]) -> None:
         for pod in pods:
             uid, is_disrupted = pod["metadata"]["uid"], disrupted(pod)
-            if uid in self._known or not (is_disrupted or phase_of(pod) == "Failed"):
+            if uid in known or not (is_disrupted or phase_of(pod) == "Failed"):
                 continue
-            self._known.add(uid)
+            known.add(uid)
             cause = condition(pod, "DisruptionTarget") if is_disrupted else {}
             why = text(cause, "message") or text(cause, "reason") or failure_text(pod)
-            self._note(f"Pod {pod['metadata']['name']} ended: {why.rstrip('.')}.")
+            note(f"Pod {pod['metadata']['name']} ended: {why.rstrip('.')}.")
+
+    return report
 
 
 class MissingModules:
     """Pass on the lines of logs, and collect the modules that Python has not found."""
 
     def __init__(self, show: Callable[[str], object]) -> None:
-        """Read lines.
-
-        Args:
-            show: called with each line.
-        """
         self._show, self._names = show, dict[str, None]()
 
     def __call__(self, line: str) -> None:
@@ -149,15 +138,15 @@ class MissingModules:
         return [hint] if names and end.phase is Phase.FAILED else []
 
 
-class Changes:
-    """Print plain lines without consecutive duplicates."""
+def changes(console: Console) -> Callable[[str], None]:
+    """Return a function that prints plain lines without consecutive duplicates."""
+    last = ""
 
-    def __init__(self, console: Console) -> None:
-        self._console, self._last = console, ""
+    def show(line: str) -> None:
+        nonlocal last
+        if line != last:
+            last = line
+            console.print(line, markup=False, soft_wrap=True)
+            console.file.flush()
 
-    def __call__(self, line: str) -> None:
-        """Print a line that differs from the last one."""
-        if line != self._last:
-            self._last = line
-            self._console.print(line, markup=False, soft_wrap=True)
-            self._console.file.flush()
+    return show

@@ -132,11 +132,11 @@ def _print(api: Api, snapshot: "Evidence", namespace: str, index: int | None) ->
 
 def _follow(api: Api, name: str, namespace: str, index: int | None, profile: "Profile | None") -> None:
     """Print lines until the end of the workload, and changes of its state on standard error."""
-    from ebbtide.cli.follow_progress import Changes, ProgressLines
+    from ebbtide.cli.follow_progress import ProgressLines, changes
     from ebbtide.work import submission
     from ebbtide.work.logs import LogStream, of_index
 
-    show = Changes(console(sys.stderr))
+    show = changes(console(sys.stderr))
     stream = LogStream(api, namespace, say, prefixed=index is None)
     try:
         submission.follow(

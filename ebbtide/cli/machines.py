@@ -95,22 +95,34 @@ def _clouds(gpu: str, cloud: CloudKind | None, region: str) -> list[CloudKind]:
         MachineSearchError: no cloud has the region or the accelerator.
     """
     from ebbtide.declaration.catalog.accelerators import short_for
-    from ebbtide.declaration.catalog.locations import Locations
     from ebbtide.declaration.catalog.machine_offers import accelerator_types
 
     clouds = [cloud] if cloud else list(CloudKind)
     if region:
-        regions = {name: kind for kind in CloudKind for name in Locations(kind).regions()}
-        if region not in regions:
-            raise MachineSearchError(f"No region {region} is known{did_you_mean(region, regions)}")
-        if regions[region] not in clouds:
-            raise MachineSearchError(f"{region} is a region of {regions[region].upper()}: omit --cloud.")
-        clouds = [regions[region]]
+        known, faults = _known_regions([region], cloud)
+        if faults:
+            raise MachineSearchError(faults[0])
+        clouds = [known[region]]
     types = {name: kind for kind in clouds for name in accelerator_types(kind)}
     if gpu and not short_for(gpu, types):
-        known = ", ".join(sorted(types))
-        raise MachineSearchError(f"No accelerator {gpu} is known{did_you_mean(gpu, types)} Known: {known}.")
+        names = ", ".join(sorted(types))
+        raise MachineSearchError(f"No accelerator {gpu} is known{did_you_mean(gpu, types)} Known: {names}.")
     return clouds
+
+
+def _known_regions(names: list[str], cloud: CloudKind | None) -> tuple[dict[str, CloudKind], list[str]]:
+    """Return the cloud of every region, and what is wrong with given names: unknown, or of another cloud."""
+    from ebbtide.declaration.catalog.locations import Locations
+
+    known = {name: kind for kind in CloudKind for name in Locations(kind).regions()}
+    faults = [
+        f"No region {name} is known{did_you_mean(name, known)}"
+        if name not in known
+        else f"{name} is a region of {known[name].upper()}: omit --cloud."
+        for name in names
+        if name not in known or (cloud and known[name] != cloud)
+    ]
+    return known, faults
 
 
 def _by_carbon(clouds: list[CloudKind], gpu: str, region: str) -> "list[MachineOffer]":
@@ -284,17 +296,9 @@ def _stack_keys(files: "StackFiles") -> "set[PriceKey]":
 
 def _table_keys(cloud: CloudKind | None, regions: list[str]) -> "set[PriceKey]":
     """Return the keys of the table's prices in regions, by default all regions of a cloud."""
-    from ebbtide.declaration.catalog.locations import Locations
     from ebbtide.declaration.catalog.prices import regional_items, regions_with_prices
 
-    known = {name: kind for kind in CloudKind for name in Locations(kind).regions()}
-    faults = [
-        f"No region {name} is known{did_you_mean(name, known)}"
-        if name not in known
-        else f"{name} is a region of {known[name].upper()}: omit --cloud."
-        for name in regions
-        if name not in known or (cloud and known[name] != cloud)
-    ]
+    known, faults = _known_regions(regions, cloud)
     if faults:
         raise PriceSelectionError("\n".join(faults))
     if cloud and not regions:

@@ -81,12 +81,14 @@ def _recorded(files: "StackFiles") -> "Profile":
     """Run the program, and return the exported profile.
 
     Raises:
+        ProgramError: the program fails.
         ProfileError: it exports no profile, or one that depends on a cloud's answer.
     """
+    from ebbtide.analysis.preview.stack_files import record_stack  # loads Pulumi
     from ebbtide.placement.profile import Profile
     from ebbtide.placement.profile_sources import OUTPUT, ProfileError, is_profile_text
 
-    outputs = _outputs(files)
+    outputs = record_stack(files).outputs
     if OUTPUT not in outputs:
         raise ProfileError(
             f"The program of {files.project}/{files.stack} does not export `{OUTPUT}`, so no workload can be "
@@ -102,17 +104,6 @@ def _recorded(files: "StackFiles") -> "Profile":
             "declaration."
         )
     return Profile.load(cast("str | Mapping[str, Any]", exported))
-
-
-def _outputs(files: "StackFiles") -> "Mapping[str, Plain]":
-    """Run the stack's program, and return its outputs.
-
-    Raises:
-        ProgramError: the program fails.
-    """
-    from ebbtide.analysis.preview.stack_files import record_stack  # loads Pulumi
-
-    return record_stack(files).outputs
 
 
 def _is_plain(value: "Plain") -> bool:

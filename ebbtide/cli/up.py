@@ -151,9 +151,12 @@ def _within_quotas(files: "StackFiles", recording: "Recording", output: "Console
 
 def confirmed(question: str, *, yes: bool) -> bool:
     """Ask the user on a terminal; without one, print the command that needs no confirmation."""
-    if yes:
-        return True
-    if sys.stdin.isatty():
-        return typer.confirm(question)
+    if yes or can_ask():
+        return yes or typer.confirm(question)
     say(given_command().unconfirmed(question))
     return False
+
+
+def can_ask() -> bool:
+    """Return whether the user can be asked."""
+    return sys.stdin.isatty()
