@@ -321,38 +321,37 @@ def tools() -> str:
     """Return the page of a rehearsal's programs and paths, with what was tested where."""
     released = {(row.program, row.platform): row.version for row in releases()}
     rows = [
-        f"| {item.name} | {_ON_PATH[item.on_path.accepts] if item.on_path else 'not used'} |"
-        + "".join(
-            f" released {version} |"
-            if (version := released.get((item.name, it)))
-            else f" built {item.version} |"
-            for it in _PLATFORMS
+        (
+            item.name,
+            _ON_PATH[item.on_path.accepts] if item.on_path else "not used",
+            *(f"released {version}" if version else f"built {item.version}" for version in versions),
         )
         for item in sorted(all_items().values(), key=lambda item: item.name)
         if isinstance(item, Tool)
+        for versions in [[released.get((item.name, it)) for it in _PLATFORMS]]
     ]
-    head = f"| program | on `PATH` | {' | '.join(_PLATFORMS.values())} |"
-    table = "\n".join([head, "| --- | --- |" + " --- |" * len(_PLATFORMS), *rows])
-    return _with_parts("docs/tools.md", tools=table)
+    return _with_parts("docs/tools.md", tools=_table(("program", "on `PATH`", *_PLATFORMS.values()), rows))
 
 
 def pins() -> str:
     """Return the page of the pinned versions, with what newer ones fix."""
     with NEWER.open(newline="") as file:
         newer = {row["pin"]: row for row in csv.DictReader(file)}
-    table = [
-        "| pinned | newest known | what it lacks | concerns | source |",
-        "| --- | --- | --- | --- | --- |",
+    rows = [
+        (
+            f"{name} {pin.version}",
+            f"{row['newest']} ({row['as_of']})",
+            row["lacks"],
+            row["concerns"],
+            row["source"],
+        )
+        for name, pin in PINS.items()
+        if (row := newer.get(name))
     ]
-    for name, pin in PINS.items():
-        if row := newer.get(name):
-            known = f"{row['newest']} ({row['as_of']})"
-            table.append(
-                f"| {name} {pin.version} | {known} | {row['lacks']} | {row['concerns']} | {row['source']} |"
-            )
+    table = _table(("pinned", "newest known", "what it lacks", "concerns", "source"), rows)
     current = ", ".join(name for name, pin in PINS.items() if pin.package and name not in newer)
     none = f"No newer release was known in 2026-11, or none was looked for, of {current}."
-    return _with_parts("docs/pins.md", pins="\n".join([*table, "", none]))
+    return _with_parts("docs/pins.md", pins=f"{table}\n\n{none}")
 
 
 def _copies() -> Iterator[tuple[str, Callable[[], str]]]:

@@ -15,9 +15,8 @@ from ebbtide.analysis.reading.gke import CLUSTER as GKE_CLUSTER
 from ebbtide.analysis.reading.pools import TOPOLOGIES, read_clusters, read_pools
 from ebbtide.analysis.reading.state import recording_of
 from ebbtide.analysis.recording.recording import Recording, Resource, stack_and_project
-from ebbtide.declaration.catalog.amounts import Amount, item_amount, total
+from ebbtide.declaration.catalog.amounts import Amount, Coverage, Covered, Use, covered, item_amount, total
 from ebbtide.declaration.catalog.clouds import is_gke_zone, region_of
-from ebbtide.declaration.catalog.commitments import Coverage, Covered, Use, covered
 from ebbtide.declaration.catalog.resources import Footprint
 from ebbtide.declaration.model.addons import ADD_ONS
 from ebbtide.declaration.model.capacity import Reservation

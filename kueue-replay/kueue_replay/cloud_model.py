@@ -138,7 +138,7 @@ def read_cloud_model(path: Path | None) -> "tuple[CloudModel, Recorded]":
     if path is None:
         return CloudModel(), {}
     try:
-        written = yaml_file.load(path)
+        written = yaml_file.read(path).value
     except (yaml_file.YamlFileError, OSError) as error:
         raise CloudModelError(f"{path}: {error}") from error
     try:

@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from ebbtide.autoscaler.nodes import NodePool
-from ebbtide.declaration.catalog.amounts import Amount
-from ebbtide.declaration.catalog.commitments import Coverage, Use
+from ebbtide.declaration.catalog.amounts import Amount, Coverage, Use
 from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide.placement import NodeTaint
 from ebbtide.values.kueue_api import flavors_of_queues, of_kind, selects

@@ -41,7 +41,7 @@ def read_table(path: Path) -> Table:
         TraceError: the file is invalid; the message has every fault.
     """
     try:
-        written = yaml_file.load(path)
+        written = yaml_file.read(path).value
     except (yaml_file.YamlFileError, OSError) as error:
         raise TraceError(f"{path}: {error}") from error
     try:

@@ -17,8 +17,8 @@ from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import at, masked
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.faults import DeclarationError
-from ebbtide.declaration.model.rules.combinations import combinations
 from ebbtide.declaration.model.rules.overridable import CLUSTERS, POOLS, Overridable
+from ebbtide.declaration.model.rules.overrides import combinations
 from ebbtide.declaration.model.site import CloudKind
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.declaration.providers.schema import alternatives, properties, properties_of, word

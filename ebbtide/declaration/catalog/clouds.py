@@ -70,8 +70,6 @@ class CloudSpec:
         allowed_labels: label keys under a reserved prefix that a pool may declare.
         allowed_taints: taint keys under a reserved prefix that a pool may declare: those that placement
             derives, with another value or effect, and those that the cloud leaves to the user.
-        node_footprint: item of footprints.csv for the cloud's DaemonSets on every node.
-        gpu_node_footprint: item of footprints.csv for those on GPU nodes.
         images: node images, the default first.
         boot_disk_gib: minimum and maximum size of a boot disk, GiB.
         pods_per_node: minimum and maximum of the pod limit of a node.
@@ -92,8 +90,6 @@ class CloudSpec:
     fallback_key: str
     allowed_labels: frozenset[str]
     allowed_taints: frozenset[str]
-    node_footprint: str
-    gpu_node_footprint: str
     images: tuple[str, ...]
     boot_disk_gib: tuple[int, int]
     pods_per_node: tuple[int, int]
@@ -142,8 +138,6 @@ CLOUD_SPECS: Final[Mapping[CloudKind, CloudSpec]] = by_cloud(
                 POOL_LABEL,
             }
         ),
-        node_footprint="gke-node",
-        gpu_node_footprint="gke-gpu-node",
         images=("cos", "ubuntu"),
         boot_disk_gib=(10, 65536),
         pods_per_node=(8, 256),
@@ -165,8 +159,6 @@ CLOUD_SPECS: Final[Mapping[CloudKind, CloudSpec]] = by_cloud(
         fallback_key=FALLBACK,
         allowed_labels=frozenset({FALLBACK, "node.kubernetes.io/exclude-from-external-load-balancers"}),
         allowed_taints=frozenset({"kubernetes.azure.com/scalesetpriority", POOL_LABEL}),
-        node_footprint="aks-node",
-        gpu_node_footprint="aks-gpu-node",
         images=("ubuntu", "azure-linux"),
         boot_disk_gib=(30, 2048),
         pods_per_node=(10, 250),

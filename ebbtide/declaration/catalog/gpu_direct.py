@@ -8,6 +8,8 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final, Literal
 
 from ebbtide.declaration.catalog.versions import PINS
@@ -95,10 +97,7 @@ def networks_of(strategies: Iterable[Strategy | None]) -> tuple[GpuNetwork, ...]
 
 def vpcs_of(networks: Iterable[GpuNetwork]) -> dict[str, tuple[GpuNetwork, ...]]:
     """Return the networks by the end of their VPC's name."""
-    vpcs: dict[str, tuple[GpuNetwork, ...]] = {}
-    for network in networks:
-        vpcs[network.vpc] = (*vpcs.get(network.vpc, ()), network)
-    return vpcs
+    return {vpc: tuple(group) for vpc, group in groupby(networks, attrgetter("vpc"))}
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from ebbtide.declaration.catalog.machines import (
     find_machine,
     machine_names,
 )
-from ebbtide.declaration.catalog.prices import Price, lowest_price, machine_price, node_items, priced_regions
+from ebbtide.declaration.catalog.prices import Price, find_price, lowest_price, node_items, priced_regions
 from ebbtide.declaration.catalog.resources import Resources
 from ebbtide.values.cloud_kind import CloudKind
 
@@ -161,7 +161,7 @@ def cheapest(
             is_arm = architecture(machine.cloud, machine.name) != AMD64
             if is_arm or machine.vcpus < least_vcpus or machine.family in without:
                 continue
-            price = machine_price(cloud, region, machine.name) or lowest_price(cloud, machine.name)
+            price = find_price(cloud, region, machine.name) or lowest_price(cloud, machine.name)
             if price is not None and price.on_demand is not None:
                 yield price.on_demand, machine
 

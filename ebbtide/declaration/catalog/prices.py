@@ -335,18 +335,15 @@ def _known(cloud: CloudKind, item: str) -> Iterator[tuple[str, Price]]:
 
 
 def find_price(cloud: CloudKind, region: str, item: str) -> Price | None:
-    """Return the price of an item (`gpu:nvidia-tesla-t4`, `pd-balanced-gib`, `nat`, …) in a region, or the
-    cloud's rate for all regions.
+    """Return the price of an item in a region, or the cloud's rate for all regions.
+
+    Args:
+        item: a machine type, `gpu:nvidia-tesla-t4`, `pd-balanced-gib`, `nat`, …
     """
     key = (cloud.value, region or GLOBAL, item)
     if (keys := _lookups.get()) is not None:
         keys.add(key)
     return _find(key) or _find((cloud.value, GLOBAL, item))
-
-
-def machine_price(cloud: CloudKind, region: str, machine_type: str) -> Price | None:
-    """Return the price of a machine type in a region, without attached accelerators or disks."""
-    return find_price(cloud, region, machine_type)
 
 
 def priced_regions(cloud: CloudKind, item: str) -> list[str]:
@@ -378,7 +375,7 @@ def node_items(
         accelerator: type of the attached accelerators; empty for built-in ones.
         count: number of attached accelerators.
     """
-    machine = (machine_type, machine_price(cloud, region, machine_type), 1)
+    machine = (machine_type, find_price(cloud, region, machine_type), 1)
     if not accelerator:
         return [machine]
     return [machine, (accelerator, find_price(cloud, region, f"gpu:{accelerator}"), count)]

@@ -7,6 +7,7 @@ Rules, the comparison of existing pools and the documentation of overrides follo
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, Self, TypeAlias, TypeVar, overload
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
@@ -249,11 +250,7 @@ class OnlyOn:
     what: str = ""
 
 
-def only_gke(reason: str, fix: str = "", source: str = _AGENT_POOL, what: str = "") -> OnlyOn:
-    """Mark a field that only GKE has."""
-    return OnlyOn(CloudKind.GKE, reason, fix, source, what)
-
-
-def only_aks(reason: str, fix: str, source: str) -> OnlyOn:
-    """Mark a field that only AKS has."""
-    return OnlyOn(CloudKind.AKS, reason, fix, source)
+only_gke = partial(OnlyOn, CloudKind.GKE)
+"""Mark a field that only GKE has; arguments as of `OnlyOn`."""
+only_aks = partial(OnlyOn, CloudKind.AKS)
+"""Mark a field that only AKS has; arguments as of `OnlyOn`."""

@@ -38,6 +38,7 @@ _AFFINITIES: Final = words(
 )
 CapacityKind: TypeAlias = Literal["on-demand", "spot", "preemptible", "flex-start", "queued", "reservation"]
 """The name of a capacity type."""
+_RunDuration = Annotated[OptionalDuration, gke("nodeConfig.maxRunDuration", form=DURATION)]
 _Word = Literal["on-demand", "spot", "preemptible", "flex-start", "queued"]
 
 
@@ -102,9 +103,7 @@ class FlexStart(Declared):
             what="capacity kind flex-start",
         ),
     ] = "flex-start"
-    max_run_duration: Annotated[OptionalDuration, gke("nodeConfig.maxRunDuration", form=DURATION)] = default(
-        None
-    )
+    max_run_duration: _RunDuration = default(None)
     """Maximum lifetime of a node, up to `7d`."""
 
 
@@ -122,9 +121,7 @@ class Queued(Declared):
             what="capacity kind queued",
         ),
     ] = "queued"
-    max_run_duration: Annotated[OptionalDuration, gke("nodeConfig.maxRunDuration", form=DURATION)] = default(
-        None
-    )
+    max_run_duration: _RunDuration = default(None)
     """Maximum lifetime of a node, up to `7d`."""
 
 

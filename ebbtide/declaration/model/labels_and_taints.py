@@ -6,12 +6,12 @@ use-nvidia-gpu and use-amd-gpus (2026).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import Final
 
 from ebbtide.declaration.catalog.accelerators import NVIDIA, is_tpu, one_host_topology, resource_name, vendor
 from ebbtide.declaration.catalog.clouds import COMPUTE_CLASS, FALLBACK, POOL_LABEL
 from ebbtide.declaration.catalog.machines import AMD64, ARCHITECTURE, architecture
-from ebbtide.declaration.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
+from ebbtide.declaration.model.capacity import CapacityKind, Queued, Spot
 from ebbtide.declaration.model.pool import Accelerator, Pool, Taint, TaintEffect
 from ebbtide.values.cloud_kind import CloudKind
 
@@ -30,6 +30,15 @@ _GKE_SPOT = "cloud.google.com/gke-spot"
 _GKE_PREEMPTIBLE = "cloud.google.com/gke-preemptible"
 _GKE_FLEX_START = "cloud.google.com/gke-flex-start"
 _GKE_QUEUED = "cloud.google.com/gke-queued"
+_GKE_CAPACITY: Final[Mapping[CapacityKind, tuple[str, str]]] = {
+    "on-demand": ("standard", ""),
+    "spot": ("spot", _GKE_SPOT),
+    "preemptible": ("preemptible", _GKE_PREEMPTIBLE),
+    "flex-start": ("flex-start", _GKE_FLEX_START),
+    "queued": ("flex-start", _GKE_QUEUED),
+    "reservation": ("standard", ""),
+}
+"""Value of GKE's label for provisioning, and GKE's label of its own, by capacity type; empty for none."""
 _GKE_ACCELERATOR = "cloud.google.com/gke-accelerator"
 _GKE_PROVISIONING = "cloud.google.com/gke-provisioning"
 _TPU_ACCELERATOR = "cloud.google.com/gke-tpu-accelerator"
@@ -149,7 +158,7 @@ def _gke_taints(pool: Pool, own: Taint) -> tuple[Taint, ...]:
         return ()
     if of_class:
         return of_class
-    key = _capacity_label(pool)
+    key = _GKE_CAPACITY[pool.capacity.kind][1]
     return (Taint(key=key, value="true"),) if key else (own,)
 
 
@@ -162,10 +171,10 @@ def _class_taints(pool: Pool) -> tuple[Taint, ...]:
 
 def _gke_labels(pool: Pool) -> dict[str, str]:
     """Return the labels that GKE adds."""
-    labels = {NODE_POOL: pool.name, _GKE_PROVISIONING: _provisioning(pool)}
+    labels = {NODE_POOL: pool.name, _GKE_PROVISIONING: _GKE_CAPACITY[pool.capacity.kind][0]}
     if isinstance(pool.capacity, Queued):
         labels[_GKE_FLEX_START] = "true"
-    elif (key := _capacity_label(pool)) is not None:
+    elif key := _GKE_CAPACITY[pool.capacity.kind][1]:
         labels[key] = "true"
     # GKE docs, local-ssd and local-ssd-raw (2026).
     if pool.ephemeral_storage_local_ssd_config is not None:
@@ -178,18 +187,6 @@ def _gke_labels(pool: Pool) -> dict[str, str]:
     if topology := _topology(pool):
         labels[_TPU_TOPOLOGY] = topology
     return labels
-
-
-def _provisioning(pool: Pool) -> str:
-    match pool.capacity:
-        case Spot():
-            return "spot"
-        case Preemptible():
-            return "preemptible"
-        case FlexStart() | Queued():
-            return "flex-start"
-        case OnDemand() | Reservation():
-            return "standard"
 
 
 def _sharing_labels(accelerator: Accelerator) -> dict[str, str]:
@@ -212,29 +209,12 @@ def _gke_distinguishing(pool: Pool) -> tuple[str, ...]:
     """
     if _class_taints(pool):
         return (COMPUTE_CLASS,)
-    keys = [_capacity_label(pool)]
+    keys = [_GKE_CAPACITY[pool.capacity.kind][1]]
     if pool.accelerator is not None:
         keys.append(_TPU_ACCELERATOR if _is_tpu(pool) else _GKE_ACCELERATOR)
     if _topology(pool):
         keys.append(_TPU_TOPOLOGY)
     return tuple(key for key in keys if key)
-
-
-def _capacity_label(pool: Pool) -> str | None:
-    """Return GKE's label of a capacity type; None if it has none."""
-    match pool.capacity:
-        case Spot():
-            return _GKE_SPOT
-        case Preemptible():
-            return _GKE_PREEMPTIBLE
-        case FlexStart():
-            return _GKE_FLEX_START
-        case Queued():
-            return _GKE_QUEUED
-        case OnDemand() | Reservation():
-            return None
-        case _:
-            assert_never(pool.capacity)
 
 
 def _is_tpu(pool: Pool) -> bool:

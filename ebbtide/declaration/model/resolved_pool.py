@@ -217,7 +217,7 @@ class ResolvedPool(Pool):
     def daemon_requests(self) -> Resources:
         """Requests of the cloud's and the add-ons' DaemonSets on a node."""
         items = (
-            CLOUD_SPECS[self.site.cloud].node_footprint,
+            f"{self.site.cloud}-node",
             *self._gpu_daemons,
             *_GPU_DIRECT_DAEMONS.get(self.gpu_direct or "", ()),
             *(item for add_on in self.addons.declared if has_footprint(item := f"{add_on.spec.name}-node")),
@@ -233,9 +233,9 @@ class ResolvedPool(Pool):
             return ()
         if self.has_cloud_driver or self.addons.drivers in ("managed", "none"):
             exporter = ("dcgm-exporter-node",) if self.addons.metrics is not None else ()
-            return (CLOUD_SPECS[self.site.cloud].gpu_node_footprint, *exporter)
+            return (f"{self.site.cloud}-gpu-node", *exporter)
         if self.addons.drivers == "daemonset":
-            return (CLOUD_SPECS[self.site.cloud].gpu_node_footprint, "driver-daemonset")
+            return (f"{self.site.cloud}-gpu-node", "driver-daemonset")
         return ("gpu-operator-node",)
 
     @property

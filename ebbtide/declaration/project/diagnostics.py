@@ -110,14 +110,8 @@ def declaration_report(
             )
         )
     # The engine sorts the keys of a declaration; users read the file from top to bottom.
-    return Report(
-        errors=tuple(
-            sorted(
-                faults,
-                key=lambda fault: (fault.line is None, fault.line, fault.column),
-            )
-        )
-    )
+    faults.sort(key=lambda fault: (fault.line is None, fault.line, fault.column))
+    return Report(errors=tuple(faults))
 
 
 def _with_bases(faults: Sequence[Fault], declaration: Declaration | None) -> Iterator[Fault]:

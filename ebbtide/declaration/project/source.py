@@ -67,16 +67,8 @@ def misplaced_keys(file: Path, document: Document, project: str) -> Iterator[Mis
     declared = within.get(f"{NAMESPACE}:cluster", within.get("cluster") if project == NAMESPACE else None)
 
     def at(path: tuple[Key, ...], field: str, problem: str, fix: str, *, is_certain: bool) -> MisplacedKey:
-        line, column = document.positions[path]
-        return MisplacedKey(
-            field=field,
-            file=file,
-            line=line,
-            column=column,
-            problem=problem,
-            fix=fix,
-            is_certain=is_certain,
-        )
+        at = dict(zip(("line", "column"), document.positions[path], strict=True))
+        return MisplacedKey(field=field, file=file, problem=problem, fix=fix, is_certain=is_certain, **at)
 
     for key in whole:
         if misplacement := _at_the_top(key, has_config="config" in whole, is_declared=declared is not None):

@@ -289,15 +289,6 @@ def load_all(path: Path) -> list[Any]:
         return list(yaml.load_all(text, _KubectlLoader))
 
 
-def load(path: Path) -> Yaml:
-    """Return the content of a YAML file; None for an empty file.
-
-    Raises:
-        YamlFileError: the file is unreadable or malformed.
-    """
-    return read(path).value
-
-
 @dataclass(frozen=True, slots=True)
 class _Error:
     """A syntax error reported by the parser.

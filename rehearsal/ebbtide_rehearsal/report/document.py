@@ -9,8 +9,7 @@ from ebbtide.analysis.charges import CLOUD_NAT, charges, cloud_nat, coverages
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.autoscaler.scale_down import UNNEEDED
-from ebbtide.declaration.catalog.amounts import Amount
-from ebbtide.declaration.catalog.commitments import Coverage, Covered, covered
+from ebbtide.declaration.catalog.amounts import Amount, Coverage, Covered, covered
 from ebbtide.values.documents import DocumentPart
 from ebbtide_rehearsal.cloud.store import ClusterTime, Event
 

@@ -264,7 +264,7 @@ def read(path: Path) -> Scenario:
         ScenarioError: it is unreadable or invalid.
     """
     try:
-        written = yaml_file.load(path)
+        written = yaml_file.read(path).value
     except yaml_file.YamlFileError as error:
         raise ScenarioError(str(error)) from error
     except OSError as error:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from ebbtide.cli.entry_point import app
 from ebbtide.clients.clouds import connect
-from ebbtide.declaration.catalog.prices import machine_price, own_prices
+from ebbtide.declaration.catalog.prices import find_price, own_prices
 from ebbtide.values import clock
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.pools import put, register
@@ -119,7 +119,7 @@ def test_a_stacks_prices_are_refreshed(tmp_path: Path) -> None:
     assert f"To use it, write `ebbtide:prices: {file}` under `config:` in " in shown
     assert "aks global: unchanged, not in the list ITEM $/H SOURCE control-plane:aks-free 0 " in shown
     with own_prices(file):
-        price = machine_price(CloudKind.AKS, "eastus", "Standard_NC4as_T4_v3")
+        price = find_price(CloudKind.AKS, "eastus", "Standard_NC4as_T4_v3")
     assert price
     assert (price.on_demand, price.spot, price.source) == (0.526, 0.2209, "Azure Retail Prices API")
 
@@ -135,7 +135,7 @@ def test_a_region_outside_of_the_table_is_priced_by_the_list_alone(tmp_path: Pat
     assert "gke us-east5: unknown, in neither the list nor the table: a2-highgpu-1g, " in shown
     assert "To use it, write `ebbtide:prices: prices.csv`" in shown
     with own_prices(file):
-        assert machine_price(CloudKind.GKE, "us-east5", "ct6e-standard-4t")
+        assert find_price(CloudKind.GKE, "us-east5", "ct6e-standard-4t")
     file.unlink()
     done = _run("prices", "refresh", "--region", "asia-east1", "--out", str(file))
     assert (done.exit_code, file.exists()) == (2, False)

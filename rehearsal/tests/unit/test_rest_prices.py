@@ -9,7 +9,7 @@ import pytest
 from ebbtide.clients.clouds import google
 from ebbtide.clients.clouds.connect import Refreshed, merged, refresh
 from ebbtide.clients.clouds.interfaces import CloudApiError
-from ebbtide.declaration.catalog.prices import Price, PriceKey, machine_price, own_prices, price_file
+from ebbtide.declaration.catalog.prices import Price, PriceKey, find_price, own_prices, price_file
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault
 from rehearsal.tests.unit.price_lists import ITEMS, SKUS
@@ -48,8 +48,8 @@ def test_newer_machines_are_priced_under_the_names_of_the_catalog(clouds: RestCl
     """A3 Mega has another one in the Americas, and a spot SKU of A4 counts as on-demand."""
     prices = clouds.prices(_GKE).prices("us-central1", ["a3-megagpu-8g", "a4-highgpu-8g"])
     known = (
-        machine_price(_GKE, "us-central1", "a3-megagpu-8g"),
-        machine_price(_GKE, "us-central1", "a4-highgpu-8g"),
+        find_price(_GKE, "us-central1", "a3-megagpu-8g"),
+        find_price(_GKE, "us-central1", "a4-highgpu-8g"),
     )
     assert known[0]
     assert prices["a3-megagpu-8g"].on_demand == pytest.approx(known[0].on_demand, abs=0.01)

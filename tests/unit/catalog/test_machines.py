@@ -9,7 +9,7 @@ from ebbtide.cli.entry_point import app
 from ebbtide.declaration.catalog.locations import Locations, carbon
 from ebbtide.declaration.catalog.machine_offers import accelerator_types, cheapest, machine_offers
 from ebbtide.declaration.catalog.machines import AMD64, architecture, find_machine, machine_names
-from ebbtide.declaration.catalog.prices import find_price, machine_price, priced_regions
+from ebbtide.declaration.catalog.prices import find_price, priced_regions
 from ebbtide.declaration.catalog.resources import Resources
 from ebbtide.values.cloud_kind import CloudKind
 from tests.repository import ROOT
@@ -33,9 +33,9 @@ def test_the_cheapest_holds_what_is_needed_and_no_other_costs_less(cloud: CloudK
         for machine in filter(None, (find_machine(cloud, name) for name in machine_names(cloud)))
         if not machine.accelerator and machine.allocatable().holds(need)
         if architecture(cloud, machine.name) == AMD64
-        if (price := machine_price(cloud, region, machine.name)) and price.on_demand is not None
+        if (price := find_price(cloud, region, machine.name)) and price.on_demand is not None
     ]
-    own = machine_price(cloud, region, chosen.name)
+    own = find_price(cloud, region, chosen.name)
     assert own is not None
     assert own.on_demand == min(prices)
 
@@ -47,7 +47,7 @@ def test_attached_accelerators_are_part_of_the_price() -> None:
         for offer in machine_offers(CloudKind.GKE, gpu="t4", region="us-central1")
         if (offer.machine, offer.count) == ("n1-highmem-8", 4)
     ]
-    machine = machine_price(CloudKind.GKE, "us-central1", "n1-highmem-8")
+    machine = find_price(CloudKind.GKE, "us-central1", "n1-highmem-8")
     accelerator = find_price(CloudKind.GKE, "us-central1", "gpu:nvidia-tesla-t4")
     assert machine is not None
     assert accelerator is not None
@@ -76,7 +76,7 @@ def test_without_a_region_the_cheapest_one_applies() -> None:
     prices = {
         region: price.on_demand
         for region in priced_regions(CloudKind.GKE, "n2-standard-8")
-        if (price := machine_price(CloudKind.GKE, region, "n2-standard-8")) and price.on_demand
+        if (price := find_price(CloudKind.GKE, region, "n2-standard-8")) and price.on_demand
     }
     assert offer.on_demand == min(prices.values()) == prices[offer.region]
 

@@ -22,7 +22,6 @@ from ebbtide.declaration.catalog.prices import (
     current_own_prices,
     find_price,
     lowest_price,
-    machine_price,
     own_prices,
     price_file,
     price_lookups,
@@ -48,21 +47,21 @@ def test_rows_replace_list_prices_within_the_context(tmp_path: Path) -> None:
     file = _file(
         tmp_path, "gke,us-central1,n2-standard-8,0.3,0.1,2026-11", "gke,global,e2-small,0.001,,2026-11"
     )
-    before = machine_price(CloudKind.GKE, "us-central1", "n2-standard-8")
-    elsewhere = machine_price(CloudKind.GKE, "europe-west4", "n2-standard-8")
+    before = find_price(CloudKind.GKE, "us-central1", "n2-standard-8")
+    elsewhere = find_price(CloudKind.GKE, "europe-west4", "n2-standard-8")
     with own_prices(file):
-        price = machine_price(CloudKind.GKE, "us-central1", "n2-standard-8")
+        price = find_price(CloudKind.GKE, "us-central1", "n2-standard-8")
         assert price is not None
         assert (price.on_demand, price.spot, price.flex) == (0.3, 0.1, None)
         assert (price.as_of, price.source) == ("2026-11", str(file))
-        assert machine_price(CloudKind.GKE, "europe-west4", "n2-standard-8") == elsewhere
+        assert find_price(CloudKind.GKE, "europe-west4", "n2-standard-8") == elsewhere
         for region in ("us-central1", "asia-east1"):
             anywhere = find_price(CloudKind.GKE, region, "e2-small")
             assert anywhere is not None
             assert (anywhere.on_demand, anywhere.spot) == (0.001, None)
-            assert machine_price(CloudKind.GKE, region, "e2-small") == anywhere
+            assert find_price(CloudKind.GKE, region, "e2-small") == anywhere
         assert lowest_price(CloudKind.GKE, "e2-small") == find_price(CloudKind.GKE, "any", "e2-small")
-    assert machine_price(CloudKind.GKE, "us-central1", "n2-standard-8") == before
+    assert find_price(CloudKind.GKE, "us-central1", "n2-standard-8") == before
 
 
 def test_every_fault_is_reported_with_its_line(tmp_path: Path) -> None:
@@ -116,7 +115,7 @@ def test_a_spreadsheets_file_is_read(tmp_path: Path) -> None:
     file = _file(tmp_path, "gke,us-central1,n2-standard-8,3e-1,.1,2026-11-23")
     file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\n", b"\r\n"))
     with own_prices(file):
-        price = machine_price(CloudKind.GKE, "us-central1", "n2-standard-8")
+        price = find_price(CloudKind.GKE, "us-central1", "n2-standard-8")
         assert price is not None
         assert (price.on_demand, price.spot) == (0.3, 0.1)
 
@@ -172,10 +171,10 @@ def test_a_written_file_is_read_again(tmp_path: Path) -> None:
 def test_lookups_are_collected() -> None:
     """Known or not, by the region that they are of."""
     with price_lookups() as keys:
-        machine_price(CloudKind.GKE, "us-central1", "e2-small")
+        find_price(CloudKind.GKE, "us-central1", "e2-small")
         find_price(CloudKind.GKE, "nowhere", "nothing")
         find_price(CloudKind.GKE, "", "nat")
-    machine_price(CloudKind.GKE, "us-central1", "e2-medium")
+    find_price(CloudKind.GKE, "us-central1", "e2-medium")
     assert keys == {
         ("gke", "us-central1", "e2-small"),
         ("gke", "nowhere", "nothing"),
@@ -199,7 +198,7 @@ def test_every_machine_that_is_sold_as_spot_has_a_spot_price() -> None:
         for name in (row["item"], families[row["item"]]):
             shares[name] = max(share, shares.get(name, 0.0))
     for row in table:
-        price = machine_price(CloudKind.AKS, row["region"], row["item"])
+        price = find_price(CloudKind.AKS, row["region"], row["item"])
         assert price is not None
         if row["usd_per_hour_spot"]:
             assert (price.spot, price.spot_estimated) == (float(row["usd_per_hour_spot"]), False)
@@ -232,7 +231,7 @@ def test_no_price_of_azure_is_that_of_windows() -> None:
         if machine.accelerator or machine.name == "Standard_B2s":
             continue
         for region in priced_regions(CloudKind.AKS, machine.name):
-            price = machine_price(CloudKind.AKS, region, machine.name)
+            price = find_price(CloudKind.AKS, region, machine.name)
             assert price is not None
             ratio = round(machine.memory_gib / machine.vcpus) if machine.family == "DSv2" else 0
             group = sizes.setdefault((region, machine.family, ratio), {})
@@ -257,7 +256,7 @@ def test_a_queued_t4_has_an_estimate() -> None:
         (),
         ("n1-standard-2 (queued)", "nvidia-tesla-t4 (queued)"),
     )
-    listed = machine_price(CloudKind.GKE, "us-central1", "a3-highgpu-8g")
+    listed = find_price(CloudKind.GKE, "us-central1", "a3-highgpu-8g")
     assert listed is not None
     assert listed.flex is not None
     assert not listed.is_estimated("queued")
@@ -275,7 +274,7 @@ def test_a_users_own_price_is_no_estimate(tmp_path: Path) -> None:
                 [columns, ("aks", "eastus", "Standard_D8s_v3", 0.4, spot, "2026-11")]
             )
         with own_prices(file):
-            price = machine_price(CloudKind.AKS, "eastus", "Standard_D8s_v3")
+            price = find_price(CloudKind.AKS, "eastus", "Standard_D8s_v3")
         assert price is not None
         assert (price.spot, price.spot_estimated) == (expected, False)
 

@@ -10,8 +10,7 @@ from ebbtide.analysis.charges import Charge, charges, rates_of
 from ebbtide.analysis.preview.build_preview import preview_of
 from ebbtide.analysis.preview.words import cost_notes
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
-from ebbtide.declaration.catalog.amounts import Amount, total
-from ebbtide.declaration.catalog.commitments import Coverage, Use, covered
+from ebbtide.declaration.catalog.amounts import Amount, Coverage, Use, covered, total
 from ebbtide.declaration.catalog.prices import find_price
 from ebbtide.values import clock
 from ebbtide.values.cloud_kind import CloudKind

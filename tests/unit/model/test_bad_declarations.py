@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ebbtide.declaration.catalog.prices import machine_price
+from ebbtide.declaration.catalog.prices import find_price
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import advice, check_pool, declare
@@ -45,7 +45,7 @@ def _priced(written: Any, expected: Fault, fault: Fault) -> Fault:
     if named is None:
         return expected
     site = Site(CloudKind(written["cloud"]["kind"]), written["cloud"]["location"])
-    price = machine_price(site.cloud, site.region, named[1])
+    price = find_price(site.cloud, site.region, named[1])
     assert price is not None
     assert f"{price.on_demand:.3f}" == named[2]
     fix = expected.fix.replace("{machine}", named[1]).replace("{price}", named[2])

@@ -6,7 +6,7 @@ import pytest
 
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.faults import DeclarationError
-from ebbtide.declaration.model.rules.combinations import Combination, Condition, combinations
+from ebbtide.declaration.model.rules.overrides import Combination, Condition, combinations
 from tests.unit.model.cases import base
 
 _LARGE = {"gke": "n2-standard-32", "aks": "Standard_D8as_v5"}

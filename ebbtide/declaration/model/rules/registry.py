@@ -13,7 +13,6 @@ from ebbtide.declaration.model.rules import (
     addons,
     capacity,
     cluster,
-    combinations,
     gpu_direct,
     location,
     machines,
@@ -51,7 +50,6 @@ _MODULES = (
     storage,
     addons,
     overrides,
-    combinations,
     resources,
 )
 """The modules with rules, in the order of the documentation."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.catalog.machine_offers import cheapest
 from ebbtide.declaration.catalog.machines import AMD64, Machine
-from ebbtide.declaration.catalog.prices import lowest_price, machine_price
+from ebbtide.declaration.catalog.prices import find_price, lowest_price
 from ebbtide.declaration.catalog.resources import Footprint, Resources, footprint
 from ebbtide.declaration.model.addons import Kueue
 from ebbtide.declaration.model.cluster import Cluster, kueue_memory, pending_jobs
@@ -107,7 +107,7 @@ def cheapest_system_machine(cluster: Cluster, nodes: int = 1) -> Machine | None:
 def price_text(machine: Machine, cluster: Cluster) -> str:
     """Format a machine's price as the end of a sentence; empty if unknown."""
     site = cluster.site
-    price = machine_price(site.cloud, site.region, machine.name) or lowest_price(site.cloud, machine.name)
+    price = find_price(site.cloud, site.region, machine.name) or lowest_price(site.cloud, machine.name)
     return f" at {dollars(price.on_demand)} an hour" if price and price.on_demand else ""
 
 

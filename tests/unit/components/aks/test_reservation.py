@@ -18,7 +18,7 @@ from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.build_review import review_of
 from ebbtide.declaration.catalog.amounts import Amount
-from ebbtide.declaration.catalog.prices import machine_price
+from ebbtide.declaration.catalog.prices import find_price
 from ebbtide.declaration.model.capacity import Reservation
 from ebbtide.declaration.model.pool import Nodes, Pool
 from ebbtide.declaration.model.site import Site
@@ -41,7 +41,7 @@ def _declared(**pool: Any) -> Declaration:
 
 
 def _price() -> float:
-    price = machine_price(CloudKind.AKS, "eastus", MACHINE)
+    price = find_price(CloudKind.AKS, "eastus", MACHINE)
     assert price is not None
     assert price.on_demand is not None
     return price.on_demand

@@ -18,7 +18,7 @@ from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.build_review import review_of
 from ebbtide.analysis.review.review_document import Review
 from ebbtide.declaration.catalog.amounts import Amount, total
-from ebbtide.declaration.catalog.prices import machine_price
+from ebbtide.declaration.catalog.prices import find_price
 from ebbtide.declaration.model.capacity import Reservation
 from ebbtide.declaration.model.pool import Nodes, Pool
 from ebbtide.declaration.model.site import Site
@@ -62,7 +62,7 @@ def test_a_pool_of_its_own_needs_the_name() -> None:
 def test_the_price_of_the_period() -> None:
     """The reservation is billed from its begin to its end, used or not, at an estimate from the on-demand
     price; the nodes of its pool are billed for their disks alone."""
-    recording, price = synth(_declared()), machine_price(CloudKind.GKE, "us-central1", MACHINE)
+    recording, price = synth(_declared()), find_price(CloudKind.GKE, "us-central1", MACHINE)
     assert price is not None
     assert price.on_demand is not None
     found = charges(recording, read_clusters(recording), read_pools(recording))
