@@ -2,11 +2,12 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from ebbtide.placement.profile_sources import ProfileError, read, stack_output
 from ebbtide.values.cloud_kind import CloudKind
@@ -447,7 +448,7 @@ class Profile:
         data = source if isinstance(source, Mapping) else read(source, namespace=namespace, context=context)
         _check_version(data.get("version"))
         try:
-            return _profile(data)
+            return cast("Profile", _read(cls, _with_teams(data)))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ProfileError(
                 f"The profile is damaged: {type(error).__name__}: {error}. Write it again with `ebbtide "
@@ -478,64 +479,32 @@ def _named(kind: str, name: str, known: Mapping[str, _Thing], cluster: str) -> _
     raise ProfileError(f"Cluster {cluster} has no {kind} {name}{guess}")
 
 
-def _known(kind: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that this version knows: a newer profile of the same version may have more."""
-    return {field.name: data[field.name] for field in fields(kind) if field.name in data}
+def _read(kind: Any, data: Any) -> Any:
+    """Return a value of a type from plain data; fields that this version does not know are left out, since a
+    newer profile of the same version may have more."""
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        known = [field.name for field in fields(kind) if field.name in data]
+        return cast("type[Any]", kind)(**{name: _read(hints[name], data[name]) for name in known})
+    if get_origin(kind) is tuple:
+        return tuple(_read(get_args(kind)[0], item) for item in data)
+    if get_origin(kind) is UnionType:
+        return None if data is None else _read(get_args(kind)[0], data)
+    return CloudKind(data) if kind is CloudKind else data
 
 
-def _pool(data: Mapping[str, Any]) -> PoolProfile:
-    plain = _known(PoolProfile, data)
-    plain["accelerator"] = (
-        AcceleratorProfile(**_known(AcceleratorProfile, data["accelerator"])) if data["accelerator"] else None
-    )
-    plain["taints"] = tuple(NodeTaint(**_known(NodeTaint, item)) for item in data["taints"])
-    plain["tolerations"] = tuple(Toleration(**_known(Toleration, item)) for item in data["tolerations"])
-    plain["affinity"] = tuple(
-        MatchExpression(item["key"], item["operator"], tuple(item["values"])) for item in data["affinity"]
-    )
-    plain["queues"] = tuple(data["queues"])
-    plain["period"] = tuple(data.get("period", ()))
-    price = dict(data.get("price", {}))
-    plain["price"] = PriceProfile(
-        **_known(PriceProfile, {**price, "without": tuple(price.get("without", ()))})
-    )
-    if direct := data.get("gpu_direct"):
-        lists = {name: tuple(direct.get(name, ())) for name in ("init_containers", "volumes", "mounts")}
-        plain["gpu_direct"] = GpuDirectProfile(**_known(GpuDirectProfile, {**direct, **lists}))
-    return PoolProfile(**plain)
-
-
-def _queue(data: Mapping[str, Any]) -> QueueProfile:
-    local_queues = tuple(
-        LocalQueueProfile(**_known(LocalQueueProfile, item)) for item in data["local_queues"]
-    )
-    return QueueProfile(name=data["name"], pools=tuple(data["pools"]), local_queues=local_queues)
-
-
-def _teams(data: Mapping[str, Any]) -> Iterator[TeamProfile]:
+def _with_teams(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the data of a profile with its teams, which version 1 has as registries and local queues."""
     if data["version"] == VERSION:
-        yield from (TeamProfile(**_known(TeamProfile, item)) for item in data["teams"])
-        return
+        return data
     namespaces = {
         local["team"]: local["namespace"] for queue in data["queues"] for local in queue["local_queues"]
     }
-    for item in data.get("registries", ()):
-        yield TeamProfile(item["team"], namespaces.get(item["team"], ""), registry=item["prefix"])
-
-
-def _profile(data: Mapping[str, Any]) -> Profile:
-    return Profile(
-        cluster=data["cluster"],
-        cloud=CloudKind(data["cloud"]),
-        location=data["location"],
-        pools=tuple(_pool(item) for item in data["pools"]),
-        queues=tuple(_queue(item) for item in data["queues"]),
-        logs=LogsProfile(**_known(LogsProfile, data["logs"])),
-        pipeline_retries=str(data.get("pipeline_retries", UNKNOWN)),
-        teams=tuple(_teams(data)),
-        priorities=tuple(data.get("priorities", ())),
-        bucket_driver=str(data.get("bucket_driver", "")),
-    )
+    teams = [
+        {"name": item["team"], "namespace": namespaces.get(item["team"], ""), "registry": item["prefix"]}
+        for item in data.get("registries", ())
+    ]
+    return {**data, "teams": teams, "version": VERSION}
 
 
 def _members(part: Any) -> dict[str, Any]:
