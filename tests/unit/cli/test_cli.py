@@ -56,14 +56,6 @@ def _refused(done: subprocess.CompletedProcess[str]) -> str:
     return done.stderr
 
 
-def test_help_names_the_commands() -> None:
-    """The first thing that a user reads lists what there is to call."""
-    done = ebbtide("--help")
-    assert done.returncode == 0
-    for command in ("preview", "schema", "profile"):
-        assert command in done.stdout
-
-
 def test_help_loads_nothing_slow() -> None:
     """The measure that no busy machine disturbs: what is imported."""
     slow = "{'pulumi', 'pydantic', 'rich', 'yaml'}"
@@ -99,16 +91,6 @@ def test_preview_as_json(tmp_path: Path) -> None:
     written = ebbtide("preview", "dev-aks", "--format", "json", "--out", tmp_path / "preview.json")
     assert (written.returncode, written.stdout) == (0, "")
     assert (tmp_path / "preview.json").read_text() == done.stdout
-
-
-def test_preview_into_a_file_is_plain(tmp_path: Path) -> None:
-    """Also where the environment forces colours."""
-    project = _project(tmp_path, "config: {password: p}")
-    done = ebbtide("preview", "--cwd", project, "--out", tmp_path / "out.txt", FORCE_COLOR="1")
-    assert (done.returncode, done.stdout) == (0, "")
-    text = (tmp_path / "out.txt").read_text()
-    assert text.startswith("shop/dev: an offline preview\n")
-    assert "\x1b[" not in text
 
 
 def test_preview_elsewhere(tmp_path: Path) -> None:
@@ -170,94 +152,10 @@ def test_what_a_program_prints_does_not_spoil_the_document(tmp_path: Path) -> No
     assert [message["text"] for message in document["messages"]] == ["hello"]
 
 
-def test_a_missing_stack() -> None:
-    """The message names it, with the nearest existing stack."""
-    error = _refused(ebbtide("preview", "dve"))
-    assert error.startswith("There is no stack dve: no file Pulumi.dve.yaml. Did you mean dev?")
-
-
-def test_no_project(tmp_path: Path) -> None:
-    """The message says what was looked for."""
-    assert _refused(ebbtide("preview", "--cwd", tmp_path)).startswith(
-        f"There is no Pulumi project in {tmp_path}"
-    )
-
-
-def test_a_missing_configuration_file() -> None:
-    """The message names it."""
-    error = _refused(ebbtide("preview", "--config-file", "nowhere.yaml"))
-    assert error == "There is no file nowhere.yaml, which --config-file names.\n"
-
-
-def test_broken_yaml(tmp_path: Path) -> None:
-    """File, line and column."""
-    error = _refused(ebbtide("preview", "--cwd", _project(tmp_path, "config:\n  a: [1\n")))
-    assert error == (
-        f"{tmp_path / 'Pulumi.dev.yaml'}:3:1: A comma or the closing `]` of a list is missing before this. "
-        "Write it; the list begins in line 2, column 6.\n"
-    )
-
-
-def test_a_failing_program(tmp_path: Path) -> None:
-    """The message has the exception and its line, without a traceback."""
-    project = _project(tmp_path, "", "import json\n\n\njson.loads('{')\n")
-    error = _refused(ebbtide("preview", "--cwd", project))
-    assert error.startswith("JSONDecodeError: ")
-    assert error.endswith("(__main__.py, line 4)\n")
-
-
-@pytest.mark.parametrize("command", ["preview", "profile"])
-def test_a_bad_declaration(tmp_path: Path, command: str) -> None:
-    """Every fault is a block with its position in the file, whichever command finds it."""
-    declaration = """
-config:
-  ebbtide:cluster:
-    name: train
-    owner: vision
-    cloud: {kind: gke, project: acme-ml, location: us-central1-a}
-    pools:
-      - {name: system, role: system, machine: e2-standard-2, nodes: {min: 3, max: 1}}
-      - {name: work, machine: n1-highmen-8, nodes: {max: 4}}
-"""
-    file = tmp_path / "Pulumi.bad.yaml"
-    file.write_text(declaration)
-    error = _refused(ebbtide(command, "--config-file", file))
-    title, first, second = error.split("\n\n")
-    assert title == "The declaration has 2 errors."
-    assert first.startswith(f"{file}:8:70: pools[0].nodes.min\n  min 3 is above max 1. ")
-    assert second.startswith(f"{file}:9:22: pools[1].machine\n  ")
-    assert "did you mean n1-highmem-8?" in second
-
-
-def test_no_declaration(tmp_path: Path) -> None:
-    """Both commands say where to write one."""
-    (tmp_path / "Pulumi.none.yaml").write_text("config: {}")
-    for command in ("preview", "profile"):
-        error = _refused(ebbtide(command, "--config-file", tmp_path / "Pulumi.none.yaml"))
-        assert "declares no cluster" in error
-        assert "`ebbtide:cluster`" in error
-
-
-def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
-    """The message names it, with the reason."""
-    error = _refused(ebbtide("schema", "--out", tmp_path / "no" / "such" / "place.json"))
-    assert error == f"{tmp_path}/no/such/place.json: No such file or directory.\n"
-
-
 @pytest.mark.parametrize("args", [("preview", "--format", "xml"), ("preview", "--nonsense"), ("nonsense",)])
 def test_a_wrong_call(args: tuple[str, ...]) -> None:
     """Status 2, and what there is to choose from."""
     assert _refused(ebbtide(*args))
-
-
-def test_schemas() -> None:
-    """A schema describes the declaration, a change of another declaration, or the preview's document."""
-    declaration = json.loads(ebbtide("schema").stdout)
-    assert (
-        {"cloud", "pools"} <= set(declaration["else"]["properties"]) <= set(declaration["then"]["properties"])
-    )
-    document = json.loads(ebbtide("schema", "preview").stdout)
-    assert document["properties"]["version"]["const"] == "ebbtide.dev/preview/v1"
 
 
 def test_the_profile_is_the_stacks_output(tmp_path: Path) -> None:
@@ -327,13 +225,6 @@ def test_the_profile_of_another_program_needs_pulumi(tmp_path: Path) -> None:
     (hidden / "pulumi.py").write_text("raise ModuleNotFoundError('no pulumi', name='pulumi')")
     error = _refused(started("profile", "--cwd", project, PYTHONPATH=f"{hidden}{os.pathsep}{ROOT}"))
     assert "pip install -e '.[gke]'" in error
-
-
-def test_a_closed_pipe_is_no_failure_of_ours() -> None:
-    """`ebbtide preview | head -1` prints a line and no traceback."""
-    command = f"{sys.executable} -m ebbtide schema | head -c 1"
-    done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S602
-    assert (done.stdout, done.stderr) == ("{", "")
 
 
 def test_the_stack_as_an_option(tmp_path: Path) -> None:

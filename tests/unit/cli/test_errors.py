@@ -182,9 +182,3 @@ def test_other_errors_as_a_document(tmp_path: Path) -> None:
     (project / "__main__.py").write_text("\n{}['x']\n")
     (failed,) = _document(_ebbtide(project, "preview", "--format", "json"))
     assert (failed["rule"], failed["file"], failed["line"]) == ("program", "__main__.py", 2)
-
-
-def test_the_schema_of_errors(tmp_path: Path) -> None:
-    """`ebbtide schema errors` prints what the document looks like."""
-    done = _ebbtide(tmp_path, "schema", "errors")
-    assert json.loads(done.stdout)["properties"]["version"]["const"] == "ebbtide.dev/errors/v1"

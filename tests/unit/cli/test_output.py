@@ -132,8 +132,9 @@ def test_printable() -> None:
     assert printable("a\nb\r", one_line=True) == r"a\nb\u000d"
 
 
-def test_a_file_of_text(tmp_path: Path) -> None:
-    """The console of a file is plain, and the file is written at the end."""
+def test_a_file_of_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The console of a file is plain, also where colours are forced, and the file is written at the end."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
     with screen(tmp_path / "out.txt") as output:
         output.print("a", style="bold")
         assert not (tmp_path / "out.txt").exists()

@@ -6,12 +6,10 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
 from kfp import components, dsl
 from kfp.dsl.pipeline_context import Pipeline
 
 from ebbtide.placement import PoolProfile
-from ebbtide.work.errors import WorkloadError
 from ebbtide.work.pipelines import PlacementWarning
 
 _FILE = """
@@ -50,13 +48,6 @@ def step(kind: str = "container") -> dsl.PipelineTask:
     """A step of a pipeline of its own."""
     with defining():
         return KINDS[kind](rate=0.1)
-
-
-def problems_of(call: Callable[[], object]) -> tuple[str, ...]:
-    """Return the problems of a refused call."""
-    with pytest.raises(WorkloadError) as raised:
-        call()
-    return raised.value.problems
 
 
 def warnings_of(call: Callable[[], object]) -> list[str]:

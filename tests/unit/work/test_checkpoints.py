@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ebbtide.in_pods.checkpoints import CheckpointError, Checkpoints, NewerCheckpointError
 from tests.repository import ROOT
 from tests.unit.work import crashing, training
-from tests.unit.work.training import read, resumed
+from tests.unit.work.training import read
 
 _FOREVER = "1000000000"
 _KILLS = 15
@@ -189,23 +189,6 @@ def test_a_reader_that_is_overtaken_looks_again(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(os, "scandir", overtaken)
     assert _step(reader) == 2
-
-
-def test_training_that_is_overtaken_while_it_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Training resumes from a newer checkpoint if another writer has removed the one that it reads."""
-    reader, writer = Checkpoints(tmp_path), Checkpoints(tmp_path, keep=1)
-    state: training.State = {"seen": [1]}
-    training.save(writer, state)
-    latest = reader.latest
-
-    def overtaken() -> Any:
-        checkpoint = latest()
-        monkeypatch.setattr(reader, "latest", latest)
-        training.save(writer, {"seen": [1, 2]})
-        return checkpoint
-
-    monkeypatch.setattr(reader, "latest", overtaken)
-    assert resumed(reader) == {"seen": [1, 2]}
 
 
 def test_an_older_writer_is_refused(tmp_path: Path) -> None:

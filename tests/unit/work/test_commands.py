@@ -96,18 +96,6 @@ def test_a_job_over_several_nodes(profile: Path) -> None:
     assert list(yaml.safe_load_all(done.stdout)) == list(made)
 
 
-def test_a_priority(profile: Path) -> None:
-    """Is the Job's label, and one that the cluster has."""
-    call = ("job", "train", "--image", "busybox", "--queue", "a100", "--gpus", "1", "--cpu", "1")
-    call += ("--memory", "1Gi", "--priority")
-    done = ebbtide(*call, "ebbtide-high", EBBTIDE_PROFILE=str(profile))
-    assert done.returncode == 0, done.stderr
-    labels = yaml.safe_load(done.stdout)["metadata"]["labels"]
-    assert labels["kueue.x-k8s.io/priority-class"] == "ebbtide-high"
-    error = _refused(*call, "high", EBBTIDE_PROFILE=str(profile))
-    assert "write one of ebbtide-low, ebbtide-normal, ebbtide-high." in error
-
-
 def test_options_are_shared() -> None:
     """A sweep has every option of a task that a Job has, each with a sentence."""
     job_help, sweep_help = (ebbtide(command, "--help", COLUMNS="200").stdout for command in ("job", "sweep"))
@@ -164,21 +152,6 @@ def test_logs(profile: Path) -> None:
         assert _refused("logs", *words, EBBTIDE_PROFILE=str(profile)) == f"{error}\n"
 
 
-def test_invalid_arguments(profile: Path) -> None:
-    """One sentence per fault, on standard error, and status 2."""
-    error = _refused(
-        *("job", "Train", "--image", "busybox", "--pool", "t4-spot", "--gpus", "8"),
-        EBBTIDE_PROFILE=str(profile),
-    )
-    assert error.splitlines() == [
-        "name is 'Train'; write at most 63 lower-case letters, digits and hyphens.",
-        (
-            "gpus is 8, and a node of pool t4-spot has 4 nvidia-tesla-t4. Write at most 4; "
-            "`ebbtide run --nodes 2` starts two such pods, each on a node."
-        ),
-    ]
-
-
 @pytest.mark.parametrize(
     ("args", "message"),
     [
@@ -201,14 +174,6 @@ def test_a_pair_that_is_none(args: tuple[str, ...], message: str, profile: Path)
     """Each is shown as it was written, with the faults of the task."""
     call = ("job", "train", "--image", "busybox", "--pool", "cpu-spot", *args)
     assert _refused(*call, EBBTIDE_PROFILE=str(profile)) == message + "\n"
-
-
-def test_an_unreadable_profile(tmp_path: Path) -> None:
-    """None at all, one that is not there, and one of another version: each says what to do."""
-    call = ("job", "train", "--image", "busybox", "--pool", "cpu-spot")
-    assert "EBBTIDE_PROFILE" in _refused(*call)
-    assert "cannot be read: No such file" in _refused(*call, "--profile", str(tmp_path / "nowhere.json"))
-    assert "its version is 'v9'" in _refused(*call, "--profile", '{"version": "v9"}')
 
 
 @pytest.mark.parametrize("command", ["job", "sweep", "logs"])

@@ -5,13 +5,11 @@ from typing import Any
 
 import pytest
 
-from ebbtide.work.errors import WorkloadError
 from ebbtide.work.experiments import Categorical, Discrete, Double, Int, Space, experiment, grid_size
 from ebbtide.work.jobs import job
 from tests.manifests import KATIB, assert_valid, upstream
-from tests.unit.work.clusters import DEV, PROFILES, ways
+from tests.unit.work.clusters import DEV, container_of, problems_of
 from tests.unit.work.katib_sdk import as_katib_reads
-from tests.unit.work.steps import led, tolerated
 
 _SPACES: dict[str, Space] = {
     "rate": Double(0.001, 0.1, distribution="logUniform"),
@@ -35,9 +33,7 @@ def _experiment(parameters: dict[str, Space] | None = None, **given: Any) -> dic
 
 
 def _problems(parameters: dict[str, Space] | None = None, **given: Any) -> tuple[str, ...]:
-    with pytest.raises(WorkloadError) as raised:
-        _experiment(parameters, **given)
-    return raised.value.problems
+    return problems_of(lambda: _experiment(parameters, **given))
 
 
 def _only(name: str, space: Any) -> dict[str, Any]:
@@ -88,9 +84,9 @@ def test_a_trial_is_a_job_of_ours() -> None:
     plain = job(DEV, **_FIELDS, pool="cpu-spot", retries=2, fail_on=[42])
     trial = _trial(made)
     assert "metadata" not in trial
-    (container,) = trial["spec"]["template"]["spec"]["containers"]
+    container = container_of(trial)
     assert container["name"] == made["spec"]["trialTemplate"]["primaryContainerName"]
-    (expected,) = plain["spec"]["template"]["spec"]["containers"]
+    expected = container_of(plain)
     assert container["command"] == ["sh", "-c", shlex.join(_COMMAND)]
     container["command"] = expected["command"]
     assert trial["spec"] == plain["spec"]
@@ -103,7 +99,7 @@ def test_the_words_of_a_command_survive_katib() -> None:
     shell."""
     words = ["python", "-c", "print('a  b; rm')", "${trialParameters.x}"]
     made = _experiment({"x": Int(1, 2)}, command=words[:1], args=words[1:])
-    (container,) = _trial(made)["spec"]["template"]["spec"]["containers"]
+    container = container_of(_trial(made))
     assert container["command"][:2] == ["sh", "-c"]
     assert "args" not in container
     assert shlex.split(container["command"][2]) == words
@@ -116,22 +112,6 @@ def test_a_trial_in_a_queue() -> None:
     assert made["metadata"]["namespace"] == "vision"
     assert _trial(made)["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "big"}
     assert _trial(made)["spec"]["suspend"] is True
-
-
-@pytest.mark.parametrize("stack", PROFILES)
-def test_every_pool_of_every_stack(stack: str) -> None:
-    """The pods of trials take the nodes of their pool and no others."""
-    profile = PROFILES[stack]
-    for pool in profile.pools:
-        for fields in ways(profile, pool) if pool.role == "work" else ():
-            given: Any = {**fields, "command": _COMMAND, **_SEARCH}
-            made = experiment(profile, _SPACES, **given)
-            assert as_katib_reads(made) == made
-            if "pool" in fields:
-                pod = _trial(made)["spec"]["template"]["spec"]
-                terms = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-                assert tolerated(pool, pod)
-                assert led(pool, terms["nodeSelectorTerms"])
 
 
 @pytest.mark.released(KATIB)

@@ -23,13 +23,12 @@ from ebbtide.work.pipelines import (
 )
 from tests.declarations import GKE, Declaration, changed, declarations
 from tests.examples.workloads import compiled
-from tests.unit.work.clusters import DEV, DEV_AKS, PROFILES, derived
+from tests.unit.work.clusters import DEV, DEV_AKS, PROFILES, derived, problems_of
 from tests.unit.work.steps import (
     KINDS,
     container_step,
     defining,
     led,
-    problems_of,
     retries,
     settings,
     step,

@@ -6,17 +6,16 @@ import pytest
 
 from ebbtide.placement import Profile
 from ebbtide.placement.queue_objects import priority_objects
-from ebbtide.work.errors import WorkloadError
 from ebbtide.work.experiments import Double, experiment
 from ebbtide.work.jobs import job, job_over_nodes
 from ebbtide.work.pipelines import use_pool, use_queue, use_secrets
 from ebbtide.work.sweeps import sweep
 from ebbtide.work.training import train_job
 from tests.manifests import assert_valid
-from tests.unit.work.clusters import DEV, PROFILES
+from tests.unit.work.clusters import DEV, PROFILES, problems_of
 from tests.unit.work.katib_sdk import as_katib_reads
 from tests.unit.work.kubeflow_sdk import KubernetesBackend, as_trainer_reads
-from tests.unit.work.steps import problems_of, settings, step
+from tests.unit.work.steps import settings, step
 
 _QUEUED: Any = {"queue": "a100", "namespace": "vision", "gpus": 1, "cpu": "1", "memory": "16Gi"}
 _GIVEN: Any = {
@@ -47,9 +46,7 @@ def _trial() -> dict[str, Any]:
 
 
 def _problems(profile: Profile = DEV, **fields: Any) -> tuple[str, ...]:
-    with pytest.raises(WorkloadError) as raised:
-        job(profile, **_NAMED | fields)
-    return raised.value.problems
+    return problems_of(lambda: job(profile, **_NAMED | fields))
 
 
 @pytest.mark.parametrize(

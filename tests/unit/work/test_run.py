@@ -31,7 +31,7 @@ from ebbtide.work.tasks import CodeIn
 from tests.buckets import Bucket, bucket
 from tests.declarations import AKS, GKE, Declaration, changed
 from tests.manifests import assert_valid
-from tests.unit.work.clusters import DEV, DEV_AKS, derived
+from tests.unit.work.clusters import DEV, DEV_AKS, container_of, derived
 
 __all__ = ["bucket"]
 
@@ -63,10 +63,6 @@ def _pool(profile: Profile, name: str) -> str:
     return name.replace("-", "") if profile is DEV_AKS else name
 
 
-def _container(job: Object) -> Object:
-    return job["spec"]["template"]["spec"]["containers"][0]
-
-
 @pytest.mark.parametrize("profile", [DEV, DEV_AKS], ids=["gke", "aks"])
 def test_objects(root: Path, profile: Profile) -> None:
     """The Job has the code's ConfigMap, the labels, and annotations with command, user and options."""
@@ -96,11 +92,11 @@ def test_objects_with_a_registry(root: Path) -> None:
     """The code is in no ConfigMap, and no shell unpacks it; a setup still runs in a shell."""
     profile = replace(DEV, teams=(TeamProfile("vision", "images", registry="acme.example/ml"),))
     (job,) = _run(root, profile, namespace="images")
-    assert _container(job)["command"] == ["python", "train.py"]
-    assert _container(job)["workingDir"] == "/code"
+    assert container_of(job)["command"] == ["python", "train.py"]
+    assert container_of(job)["workingDir"] == "/code"
     assert "code" not in str(job["spec"]["template"]["spec"].get("volumes"))
     (job,) = _run(root, profile, namespace="images", setup="pip list")
-    assert _container(job)["command"][2] == 'pip list\nexec "$@"'
+    assert container_of(job)["command"][2] == 'pip list\nexec "$@"'
     assert len(_run(root, profile, namespace="images", code_in=CodeIn.CONFIG_MAP)) == 2
     assert len(_run(root, profile, namespace="lab")) == 2
     storage = storage_of(profile, "images", read_folder(root), None)
@@ -123,12 +119,14 @@ def test_the_share_of_a_node(root: Path, profile: Profile) -> None:
     """CPU and memory default to the part of the node that belongs to the GPUs; given values stay."""
     pool = profile.pool(_pool(profile, "t4-spot"))
     assert pool.accelerator is not None
-    requests = _container(_run(root, profile)[0])["resources"]["requests"]
+    requests = container_of(_run(root, profile)[0])["resources"]["requests"]
     assert requests["cpu"] == f"{pool.cpu_m // pool.accelerator.count}m"
     assert requests["memory"] == f"{pool.memory_mib // pool.accelerator.count}Mi"
-    whole = _container(_run(root, profile, gpus=pool.accelerator.count, cpu="2")[0])["resources"]["requests"]
+    whole = container_of(_run(root, profile, gpus=pool.accelerator.count, cpu="2")[0])["resources"][
+        "requests"
+    ]
     assert (whole["cpu"], whole["memory"]) == ("2", f"{pool.memory_mib}Mi")
-    one = _container(_run(root, profile, gpus=None, pool=_pool(profile, "cpu-spot"))[0])["resources"][
+    one = container_of(_run(root, profile, gpus=None, pool=_pool(profile, "cpu-spot"))[0])["resources"][
         "requests"
     ]
     assert one["cpu"] == "1"
@@ -138,7 +136,7 @@ def test_the_share_of_a_node_in_a_queue(root: Path) -> None:
     """A queue needs no amounts from the user."""
     job, *_ = _run(root, pool="", queue="a100", namespace="")
     assert job["spec"]["suspend"]
-    assert {"cpu", "memory", "nvidia.com/gpu"} == _container(job)["resources"]["requests"].keys()
+    assert {"cpu", "memory", "nvidia.com/gpu"} == container_of(job)["resources"]["requests"].keys()
 
 
 @pytest.mark.parametrize("without_tar", [False, True])
@@ -150,7 +148,7 @@ def test_the_shell_runs_setup_and_command(root: Path, tmp_path: Path, *, without
     (tmp_path / "archive").mkdir()
     (tmp_path / "code").mkdir()
     (tmp_path / "archive/code.tar.gz").write_bytes(base64.b64decode(config_map["binaryData"]["code.tar.gz"]))
-    container = _container(job)
+    container = container_of(job)
     paths = {item["mountPath"] for item in container["volumeMounts"]}
     assert paths == {"/ebbtide", "/code"}
     # As the kubelet does: $$ is $.
@@ -175,7 +173,7 @@ def test_an_archive_in_the_bucket(root: Path, base: Declaration) -> None:
     more: Any = {"namespace": "vision", "pool": "cpu", "gpus": 0, "code_in": CodeIn.BUCKET}
     (job,) = _run(root, profile, **more)
     assert_valid(job, "1.35")
-    container, pod = _container(job), job["spec"]["template"]["spec"]
+    container, pod = container_of(job), job["spec"]["template"]["spec"]
     archive, directory = container["volumeMounts"]
     address = storage_of(profile, "vision", read_folder(root), CodeIn.BUCKET).address
     assert address == f"{profile.teams[0].bucket}/{archive['subPath']}"
@@ -205,7 +203,7 @@ def test_code_that_is_too_large_for_a_config_map(root: Path, monkeypatch: pytest
         assert storage_of(profile, "lab", folder, None).kind is CodeIn.CONFIG_MAP
         if expected is CodeIn.BUCKET:
             (job,) = _run(root, profile, namespace="vision", pool="cpu", gpus=0)
-            assert _container(job)["volumeMounts"][0]["subPath"].startswith("code/")
+            assert container_of(job)["volumeMounts"][0]["subPath"].startswith("code/")
 
 
 def test_the_upload_to_the_bucket(root: Path, bucket: Bucket, tmp_path: Path) -> None:
@@ -250,7 +248,7 @@ def test_an_upload_without_a_login(root: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_setup_that_fails(root: Path) -> None:
     """The command does not run after a setup that failed."""
     job, _ = _run(root, setup="false")
-    words = _container(job)["command"]
+    words = container_of(job)["command"]
     words[2] = words[2].partition("fi\n")[2]
     assert subprocess.run([*words, "echo", "ran"], capture_output=True, check=False).stdout == b""
 
@@ -263,7 +261,7 @@ def test_several_nodes(root: Path) -> None:
 
     job, config_map, service = _run(root, name="train", build=build)
     assert [item["kind"] for item in (job, config_map, service)] == ["Job", "ConfigMap", "Service"]
-    assert any(item["name"] == "RANK" for item in _container(job)["env"])
+    assert any(item["name"] == "RANK" for item in container_of(job)["env"])
 
 
 def test_a_sweep(root: Path) -> None:
@@ -274,8 +272,8 @@ def test_a_sweep(root: Path) -> None:
 
     job, config_map = _run(root, name="grid", build=build)
     assert job["spec"]["completions"] == 2
-    assert _container(job)["args"] == ["python", "train.py"]
-    assert _container(job)["resources"] == _container(_run(root)[0])["resources"]
+    assert container_of(job)["args"] == ["python", "train.py"]
+    assert container_of(job)["resources"] == container_of(_run(root)[0])["resources"]
     assert config_map["metadata"]["name"].startswith("grid-code-")
 
 

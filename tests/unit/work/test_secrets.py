@@ -11,7 +11,7 @@ from ebbtide.work.jobs import job
 from ebbtide.work.secrets import check_text
 from ebbtide.work.sweeps import sweep
 from tests.manifests import assert_valid
-from tests.unit.work.clusters import DEV
+from tests.unit.work.clusters import DEV, problems_of
 
 _FIELDS: Any = {"name": "train", "image": "busybox", "pool": "cpu-spot"}
 _SECRETS: Any = {
@@ -21,9 +21,7 @@ _SECRETS: Any = {
 
 
 def _problems(**fields: Any) -> tuple[str, ...]:
-    with pytest.raises(WorkloadError) as raised:
-        job(DEV, **_FIELDS | fields)
-    return raised.value.problems
+    return problems_of(lambda: job(DEV, **_FIELDS | fields))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
-from ebbtide.in_pods.checkpoints import CheckpointError, Checkpoints, NewerCheckpointError
+from ebbtide.in_pods.checkpoints import CheckpointError, Checkpoints
 from ebbtide.in_pods.storage import Bucket as Storage
 from ebbtide.in_pods.storage import copy
 from tests.buckets import Bucket, bucket
@@ -76,16 +76,6 @@ def test_an_initial_checkpoint_never_comes_after_training(bucket: Bucket, tmp_pa
     assert (checkpoint.path / "model").read_text() == "pretrained"
     with pytest.raises(CheckpointError, match="There is no initial checkpoint at gs://"):
         Checkpoints(f"gs://{bucket.name}/other").seed(f"gs://{bucket.name}/nowhere")
-
-
-def test_an_older_writer_is_refused(bucket: Bucket) -> None:
-    """The writer with the older step leaves no object."""
-    root = f"gs://{bucket.name}/run"
-    _save(Checkpoints(root), 5)
-    before = bucket.files.find(bucket.name)
-    with pytest.raises(NewerCheckpointError, match="Step 4 is not saved: step 5 is already in gs://"):
-        _save(Checkpoints(root), 4)
-    assert bucket.files.find(bucket.name) == before
 
 
 @pytest.mark.parametrize("damage", ["object", "marker", "missing"])

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import socket
 import subprocess
 import sys
 from io import StringIO
@@ -48,26 +47,6 @@ def _kubeconfig(path: Path, server: str) -> Path:
     }
     path.write_text(json.dumps(config))
     return path
-
-
-@pytest.mark.parametrize("call", [(*_JOB, "--submit"), ("follow", "train")])
-def test_no_kubeconfig(call: tuple[str, ...]) -> None:
-    """The error says what is missing, and what to do."""
-    error = _refused(*call)
-    assert error.startswith("There is no kubeconfig for a cluster: ")
-    assert error.endswith("Get the cluster's credentials, or name a file in KUBECONFIG.\n")
-
-
-def test_a_cluster_that_cannot_be_reached(tmp_path: Path) -> None:
-    """The error names it, with the reason, at once."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # and does not listen
-        server = f"https://127.0.0.1:{taken.getsockname()[1]}"
-        error = _refused(*_JOB, "--submit", KUBECONFIG=str(_kubeconfig(tmp_path / "config", server)))
-    assert error == (
-        f"The API server at {server} cannot be reached (Connection refused): check that `kubectl get "
-        "namespaces` works from this machine.\n"
-    )
 
 
 def test_a_context_that_is_not_there(tmp_path: Path) -> None:

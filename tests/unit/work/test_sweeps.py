@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ebbtide.work.errors import WorkloadError
 from ebbtide.work.sweeps import INDEX, POINTS, Grid, parameters, points, sweep
 from tests.manifests import assert_valid
-from tests.unit.work.clusters import DEV
+from tests.unit.work.clusters import DEV, container_of, problems_of
 
 _GRID: Grid = {"lr": [0.1, 0.01], "seed": [1, 2, 3]}
 
@@ -19,8 +18,7 @@ def _sweep(grid: Grid = _GRID, **given: Any) -> dict[str, Any]:
 
 
 def _environment(manifest: dict[str, Any]) -> dict[str, str]:
-    (container,) = manifest["spec"]["template"]["spec"]["containers"]
-    return {item["name"]: item["value"].replace("$$(", "$(") for item in container["env"]}
+    return {item["name"]: item["value"].replace("$$(", "$(") for item in container_of(manifest)["env"]}
 
 
 def test_one_job_with_an_index_for_each_point() -> None:
@@ -70,7 +68,7 @@ def test_each_index_reads_its_point(grid: Grid) -> None:
 
 def test_references_are_not_expanded() -> None:
     """A value that Kubernetes would read as another variable's name reaches the pod as it is."""
-    (item,) = _sweep({"cmd": ["$(HOME)"]})["spec"]["template"]["spec"]["containers"][0]["env"]
+    (item,) = container_of(_sweep({"cmd": ["$(HOME)"]}))["env"]
     assert item == {"name": POINTS, "value": '[{"cmd":"$$(HOME)"}]'}
 
 
@@ -100,17 +98,13 @@ def test_no_more_at_once_than_there_are() -> None:
 )
 def test_invalid_arguments(grid: Grid, given: dict[str, Any], message: str) -> None:
     """One error, that names what to change."""
-    with pytest.raises(WorkloadError) as raised:
-        _sweep(grid, **given)
-    assert message in str(raised.value)
-    assert len(raised.value.problems) == 1
+    (problem,) = problems_of(lambda: _sweep(grid, **given))
+    assert message in problem
 
 
 def test_what_is_wrong_is_said_at_once() -> None:
     """The grid, the sweep and the task in one error."""
-    with pytest.raises(WorkloadError) as raised:
-        _sweep({}, parallelism=0, gpus=1)
-    assert len(raised.value.problems) == 3
+    assert len(problems_of(lambda: _sweep({}, parallelism=0, gpus=1))) == 3
 
 
 def test_points_are_json() -> None:

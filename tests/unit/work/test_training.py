@@ -6,14 +6,13 @@ from ebbtide.placement import Profile
 from ebbtide.work.errors import WorkloadError
 from ebbtide.work.training import TrainPlacement, train_job
 from tests.declarations import GKE, changed
-from tests.unit.work.clusters import DEV, PROFILES, derived
+from tests.unit.work.clusters import DEV, derived, problems_of
 from tests.unit.work.kubeflow_sdk import (
     KubernetesBackend,
     as_trainer_reads,
     options,
     resources_per_node,
 )
-from tests.unit.work.steps import led, tolerated
 
 
 def _applied(placement: TrainPlacement) -> dict[str, Any]:
@@ -33,36 +32,14 @@ def _pod(patch: dict[str, Any]) -> dict[str, Any]:
 
 
 def _problems(profile: Profile = DEV, **fields: Any) -> tuple[str, ...]:
-    with pytest.raises(WorkloadError) as raised:
-        train_job(profile, **fields)
-    return raised.value.problems
-
-
-@pytest.mark.parametrize("stack", PROFILES)
-def test_every_pool_of_every_stack(stack: str) -> None:
-    """The pods of a TrainJob take the nodes of its pool and no others, by option and by manifest alike."""
-    profile = PROFILES[stack]
-    for pool in profile.pools:
-        if pool.capacity == "queued":
-            continue
-        gpus = pool.accelerator.count if pool.accelerator else 0
-        placement = train_job(profile, pool=pool.name, nodes=pool.max_nodes, gpus=gpus)
-        (by_option,) = _applied(placement)["spec"]["runtimePatches"]
-        (by_manifest,) = placement.manifest()["spec"]["runtimePatches"]
-        pod = _pod(by_option)
-        assert pod == _pod(by_manifest)
-        terms = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
-            "nodeSelectorTerms"
-        ]
-        takes = {item.name for item in profile.pools if tolerated(item, pod) and led(item, terms)}
-        assert takes == {pool.name}
+    return problems_of(lambda: train_job(profile, **fields))
 
 
 def test_the_sdk_sends_what_trainer_takes() -> None:
     """Manifest and options are TrainJobs as Trainer's own models have them, with no field that they drop."""
     placement = train_job(DEV, pool="t4-spot", nodes=2, gpus=4, cpu="4", memory="40Gi", namespace="lab")
     manifest = placement.manifest()
-    spec = {"runtimeRef": {"name": "torch-distributed"}, **manifest["spec"]}
+    spec: dict[str, Any] = {"runtimeRef": {"name": "torch-distributed"}, **manifest["spec"]}
     sent = as_trainer_reads("TrainJobSpec", spec)
     assert sent["runtimePatches"] == spec["runtimePatches"]
     assert sent["trainer"]["numNodes"] == 2
@@ -71,8 +48,12 @@ def test_the_sdk_sends_what_trainer_takes() -> None:
         "memory": "40Gi",
         "nvidia.com/gpu": "4",
     }
+    (by_manifest,) = spec["runtimePatches"]
+    tolerations = [item.manifest() for item in DEV.pool("t4-spot").tolerations]
+    assert _pod(by_manifest)["tolerations"] == tolerations
     for patch in _applied(placement)["spec"]["runtimePatches"]:
         assert as_trainer_reads("RuntimePatch", patch) == patch
+        assert _pod(patch) == _pod(by_manifest)
 
 
 def test_resources_are_as_the_sdk_reads_them() -> None:

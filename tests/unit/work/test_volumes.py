@@ -12,7 +12,7 @@ from ebbtide.work.jobs import job
 from ebbtide.work.sweeps import sweep
 from tests.declarations import AKS, GKE, changed
 from tests.manifests import assert_valid
-from tests.unit.work.clusters import derived
+from tests.unit.work.clusters import derived, pod_of, problems_of
 
 _CLAIM = [{"name": "outputs", "persistentVolumeClaim": {"claimName": "shared"}}]
 
@@ -26,12 +26,8 @@ def _fields(**more: Any) -> Any:
     return {"name": "train", "image": "python", "pool": "cpu", "namespace": "vision"} | more
 
 
-def _pod(manifest: dict[str, Any]) -> dict[str, Any]:
-    return manifest["spec"]["template"]["spec"]
-
-
 def _mounts(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    return _pod(manifest)["containers"][0]["volumeMounts"]
+    return pod_of(manifest)["containers"][0]["volumeMounts"]
 
 
 @pytest.mark.parametrize("cloud", ["gke", "aks"])
@@ -39,7 +35,7 @@ def test_the_volume_of_the_team(cloud: str) -> None:
     """The Job's folder of its claim is mounted, with the path in a variable, by the team's identity."""
     made = job(_profile(cloud, volume={}), **_fields(outputs="/outputs", run_as_user=1000))
     assert_valid(made, "1.35")
-    pod, metadata = _pod(made), made["spec"]["template"].get("metadata", {})
+    pod, metadata = pod_of(made), made["spec"]["template"].get("metadata", {})
     assert pod["volumes"] == _CLAIM
     assert _mounts(made) == [{"name": "outputs", "mountPath": "/outputs", "subPath": "outputs/train"}]
     assert pod["containers"][0]["env"] == [{"name": "EBBTIDE_OUTPUTS", "value": "/outputs"}]
@@ -51,14 +47,14 @@ def test_the_volume_of_the_team(cloud: str) -> None:
 def test_the_volume_of_the_job() -> None:
     """A claim of its own is mounted twice, and no volume of a team is needed."""
     made = job(_profile("aks"), **_fields(outputs="/outputs", volume="own", service_account="mine"))
-    assert _pod(made)["volumes"] == [
+    assert pod_of(made)["volumes"] == [
         {"name": "checkpoints", "persistentVolumeClaim": {"claimName": "own"}},
     ]
     assert _mounts(made) == [
         {"name": "checkpoints", "mountPath": "/checkpoints"},
         {"name": "checkpoints", "mountPath": "/outputs", "subPath": "outputs/train"},
     ]
-    assert _pod(made)["serviceAccountName"] == "mine"
+    assert pod_of(made)["serviceAccountName"] == "mine"
 
 
 def test_a_bucket_without_a_volume() -> None:
@@ -66,7 +62,7 @@ def test_a_bucket_without_a_volume() -> None:
     profile = _profile("gke", bucket={})
     made = job(profile, **_fields(outputs="/outputs"))
     assert_valid(made, "1.35")
-    (volume,) = _pod(made)["volumes"]
+    (volume,) = pod_of(made)["volumes"]
     bucket = profile.teams[0].bucket.removeprefix("gs://")
     assert volume["csi"] == {
         "driver": "gcsfuse.csi.storage.gke.io",
@@ -121,9 +117,7 @@ def test_outputs_that_are_refused(
     cloud: str, team: dict[str, Any], fields: dict[str, Any], message: str
 ) -> None:
     """Without storage, at an impossible path, or at that of another volume."""
-    with pytest.raises(WorkloadError) as raised:
-        job(_profile(cloud, **team), **_fields(**fields))
-    (problem,) = raised.value.problems
+    (problem,) = problems_of(lambda: job(_profile(cloud, **team), **_fields(**fields)))
     assert problem.startswith(message)
 
 
@@ -146,7 +140,7 @@ def test_a_bucket_of_google_cloud() -> None:
     mounts = {"gs://acme-data/images/train": "/data", "gs://acme-models": "/models"}
     made = job(_profile("gke"), **_fields(mounts=mounts, run_as_user=1000))
     assert_valid(made, "1.35")
-    pod = _pod(made)
+    pod = pod_of(made)
     assert [volume["csi"]["volumeAttributes"]["bucketName"] for volume in pod["volumes"]] == [
         "acme-data",
         "acme-models",
@@ -166,7 +160,7 @@ def test_the_bucket_of_the_team_on_azure() -> None:
     address = profile.teams[0].bucket.replace("abfss", "abfs")
     made = job(profile, **_fields(outputs="/outputs", mounts={f"{address}/data/": "/data"}))
     assert_valid(made, "1.35")
-    assert _pod(made)["volumes"] == _CLAIM
+    assert pod_of(made)["volumes"] == _CLAIM
     assert _mounts(made)[1] == {
         "name": "outputs",
         "mountPath": "/data",
@@ -212,18 +206,14 @@ def test_mounts_that_are_refused(
     cloud: str, team: dict[str, Any], mounts: dict[str, str], message: str
 ) -> None:
     """Addresses of another cloud, paths that cannot be mounted, and other teams' buckets on Azure."""
-    with pytest.raises(WorkloadError) as raised:
-        job(_profile(cloud, **team), **_fields(mounts=mounts))
-    (problem,) = raised.value.problems
+    (problem,) = problems_of(lambda: job(_profile(cloud, **team), **_fields(mounts=mounts)))
     assert message in problem
 
 
 def test_mounts_without_an_identity_or_a_driver() -> None:
     """Both are reported, with what to write."""
     profile = replace(_profile("gke"), bucket_driver="", teams=())
-    with pytest.raises(WorkloadError) as raised:
-        job(profile, **_fields(mounts={"gs://acme-data": "/data"}))
-    driver, identity = raised.value.problems
+    driver, identity = problems_of(lambda: job(profile, **_fields(mounts={"gs://acme-data": "/data"})))
     assert "may not have the driver that mounts buckets: declare `volume: {}` for a team" in driver
     assert "name one with service_account (--service-account)" in identity
     existing = GKE["cloud"] | {"existing": {"name": "theirs"}}
