@@ -124,6 +124,7 @@ def test_any_name_is_made_to_fit(limit: NameLimit, name: str) -> None:
     fitted = fitting(name, limit)
     assert limit.holds(fitted)
     assert (fitted == name) is limit.holds(name)
+    assert fitting(f"{name}0", limit) != fitted
 
 
 @pytest.mark.parametrize("word", ["microsoft", "windows", "WWindowsindows", "xbox-live", "login", "azure"])
@@ -139,5 +140,6 @@ def test_reserved_words_are_left_out(word: str) -> None:
 def test_account_names_fit(cluster: str, team: str) -> None:
     """Storage accounts and container registries share the narrower of their limits."""
     name = account_name("subscription", cluster, team)
+    assert name != account_name("other", cluster, team)
     assert physical_names.STORAGE_ACCOUNT.holds(name)
     assert physical_names.CONTAINER_REGISTRY.holds(name)

@@ -1,6 +1,5 @@
 """Container registries of teams on both clouds: nodes pull, and destroy does what is declared."""
 
-import re
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import Profile, ProfileError
-from ebbtide.placement.derive import image_prefix, profile, registry_name
+from ebbtide.placement.derive import image_prefix, profile
 from tests.declarations import BASES, Declaration, changed
 from tests.running import manifest
 from tests.synth import synth
@@ -111,19 +110,6 @@ def test_the_profile_has_the_image_prefix(cloud: str) -> None:
     assert Profile.load(older).teams == ()
     (team,) = Profile.load({**older, "registries": [{"team": "vision", "prefix": prefix}]}).teams
     assert (team.name, team.registry) == ("vision", prefix)
-
-
-@pytest.mark.parametrize("cloud", BASES)
-def test_long_names_fit(cloud: str) -> None:
-    """A name that is too long ends in a hash of the whole, so that two teams never share a registry."""
-    teams: list[dict[str, Any]] = [
-        {"name": f"{'perception-' * 5}{end}", "registry": {}} for end in ("a", "b")
-    ]
-    cluster = declare(changed(BASES[cloud], name="t" * 20, teams=teams))
-    names = [registry_name(cluster, team) for team in cluster.teams]
-    pattern = {"gke": r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?", "aks": r"[a-zA-Z0-9]{5,50}"}[cloud]
-    assert all(re.fullmatch(pattern, name) for name in names)
-    assert len(set(names)) == 2
 
 
 def test_a_project_of_a_domain() -> None:

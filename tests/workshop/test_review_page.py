@@ -2,30 +2,23 @@
 
 import copy
 import io
-import json
 
 from rich.console import Console
 
-from ebbtide.analysis.recording.record import record
-from ebbtide.analysis.review.baseline import Baseline
-from ebbtide.analysis.review.build_review import review_of
 from ebbtide.analysis.review.render_review import render
 from tests.declarations import pool
 from tests.pages import output
 from tests.repository import ROOT, declaration
-from tests.synth import synth_stack
+from tests.synth import reviewed
 
 DEV = ROOT / "Pulumi.dev.yaml"
 
 
 def test_the_page_shows_the_review_of_its_changes() -> None:
     """The dev stack, with a larger machine and fewer GPU nodes, in 80 columns."""
-    before, changed = synth_stack(DEV), copy.deepcopy(declaration(DEV))
+    changed = copy.deepcopy(declaration(DEV))
     pool(changed, "cpu-spot")["machine"] = "n2-standard-16"
     pool(changed, "t4-spot")["nodes"] = {"max": 2}
-    config = {"ebbtide:cluster": json.dumps(changed)}
-    earlier = Baseline("main", before)
-    after = record(ROOT, project="ebbtide", stack="dev", config=config, updates=earlier.updates)
     screen = io.StringIO()
-    render(review_of(after, earlier), Console(file=screen, width=80))
+    render(reviewed(declaration(DEV), changed, stack="dev"), Console(file=screen, width=80))
     assert [screen.getvalue()] == output("docs/review.md", "WARN ebbtide/dev")

@@ -1,17 +1,15 @@
 """The declarations of a program in the run of `ebbtide up` that replaces a pool."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording, Resource
 from tests.declarations import BASES, changed
-from tests.repository import ROOT
 from tests.running import manifest
+from tests.synth import synth_anew
 
 _KEYS = {"gke": "cloud.google.com/gke-nodepool", "aks": "kubernetes.azure.com/agentpool"}
 
@@ -22,11 +20,7 @@ def _recorded(
     queues = [{"name": "cpu", "pools": ["cpu"]}]
     teams = [{"name": "vision", "queues": [{"queue": "cpu"}]}]
     declared = changed(BASES[cloud], **{"queues": queues, "teams": teams, **changes})
-    config = {
-        "ebbtide:cluster": json.dumps(declared),
-        "ebbtide:replacements": json.dumps(replacements),
-    }
-    return record(ROOT, project="ebbtide", stack="test", config=config, deployed=deployed)
+    return synth_anew(declared, deployed=deployed, replacements=replacements)
 
 
 @pytest.mark.parametrize("cloud", BASES)

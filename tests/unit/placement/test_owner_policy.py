@@ -47,7 +47,6 @@ def test_every_kind_that_members_write_is_checked() -> None:
 def test_nodes_run_as_long_as_their_pools_limit(limited: bool) -> None:  # noqa: FBT001
     """By the local queues of each namespace that lead to a pool of queued provisioning, if it has a limit."""
     declaration = changed(GKE, teams=_TEAMS, queues=_QUEUES)
-    declaration["pools"] = [dict(item) for item in declaration["pools"]]
     duration = {"maxRunDuration": "2d"} if limited else {}
     pool(declaration, "a100")["capacity"] = {"kind": "queued", **duration}
     tests = [item["expression"] for item in _spec(declaration)["validations"]]

@@ -49,7 +49,6 @@ def test_no_policy_without_queues() -> None:
 def test_a_taint_that_only_discourages_guards_nothing() -> None:
     """A pod needs no toleration for PreferNoSchedule: everything could land on such a pool."""
     declaration = changed(GKE, queues=[{"name": "cpus", "pools": ["cpu"]}], teams=[TEAM])
-    declaration["pools"] = [dict(item) for item in declaration["pools"]]
     pool(declaration, "cpu")["taints"] = [{"key": "quiet", "effect": "PreferNoSchedule"}]
     ((policy,), _) = queue_policy.layers(declare(declaration))
     (reaches,) = [item for item in policy["spec"]["variables"] if item["name"] == "reaches"]
@@ -117,7 +116,6 @@ def test_only_the_taints_of_the_system_pool_are_refused() -> None:
     untainted = changed(AKS, teams=[{"name": "vision"}], addons={"katib": {}})
     assert "variables.tolerations" not in _tests(untainted)
     quiet = changed(AKS, teams=[{"name": "vision"}])
-    quiet["pools"] = [dict(item) for item in quiet["pools"]]
     pool(quiet, "system")["taints"] = [{"key": "CriticalAddonsOnly", "effect": "PreferNoSchedule"}]
     assert "variables.tolerations" not in _tests(quiet)
 
@@ -165,7 +163,6 @@ def test_an_open_system_pool_is_for_drivers_of_pipelines(base: Declaration) -> N
     """Steps without a pool are refused, unless the declaration has `taints: []`; members' work always is."""
     declaration = changed(base, teams=[{"name": "vision"}], addons={"pipelines": {}})
     assert "'driver'" in _tests(declaration)
-    declaration["pools"] = [dict(item) for item in declaration["pools"]]
     pool(declaration, "system")["taints"] = []
     assert "'driver'" not in _tests(declaration)
     assert "variables.held" in _tests(declaration)

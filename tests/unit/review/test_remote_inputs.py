@@ -1,24 +1,20 @@
 """Charts in a plan against a state, which has no inputs of them."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.difference import compare
 from tests.declarations import GKE, changed
-from tests.repository import ROOT
+from tests.synth import synth
 
 _QUEUES = [{"name": "cpu", "pools": ["cpu"]}]
 
 
 def _recorded(**addons: Any) -> Recording:
-    declared = changed(GKE, queues=_QUEUES, addons={"kueue": {}, **addons})
-    config = {"ebbtide:cluster": json.dumps(declared)}
-    return record(ROOT, project="ebbtide", stack="test", config=config)
+    return synth(changed(GKE, queues=_QUEUES, addons={"kueue": {}, **addons}))
 
 
 def _deployed(recording: Recording, *, outputs: bool = True) -> Recording:

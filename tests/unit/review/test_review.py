@@ -1,14 +1,12 @@
 """A review of two versions of a stack: money, quotas, consequences and the verdict."""
 
 import copy
-import json
 from functools import cache
 from typing import Any
 
 import pytest
 
 from ebbtide.analysis.policy.check import policy_of
-from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.build_review import review_of
@@ -17,8 +15,7 @@ from ebbtide.declaration.catalog.prices import find_price
 from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide.values.cloud_kind import CloudKind
 from tests.declarations import AKS, GKE, Declaration, changed, only, pool
-from tests.repository import ROOT
-from tests.synth import synth
+from tests.synth import reviewed, synth
 from tests.unit.policy.stacks_in_memory import resource
 
 BASE = changed(GKE, lifetime={"hours": 8}, pools=copy.deepcopy(GKE["pools"][:3]))
@@ -37,10 +34,7 @@ def _reviewed(name: str, **changes: Any) -> Review:
 
 
 def _review_of(declaration: Declaration, before: Declaration | None = None) -> Review:
-    config = {"ebbtide:cluster": json.dumps(declaration)}
-    earlier = Baseline("main", synth(before) if before else _before())
-    after = record(ROOT, project="ebbtide", stack="test", config=config, updates=earlier.updates)
-    return review_of(after, earlier)
+    return reviewed(before or BASE, declaration)
 
 
 def _changes(review: Review) -> DifferenceReport:

@@ -24,21 +24,8 @@ from components.addons.pipeline_retries import (
 from ebbtide.analysis.recording.recording import Recording
 from tests.declarations import BASES, Declaration, changed
 from tests.manifests import PIPELINES, after, assert_valid, upstream
-from tests.pages import of_kind
 from tests.running import KUBERNETES, in_cluster, manifest
 from tests.synth import synth
-
-STOCK = """\
-spec:
-  ttlStrategy: {secondsAfterCompletion: 3600}
-  templateDefaults:
-    retryStrategy: {limit: '2', retryPolicy: OnError}
-"""
-
-
-def config(**data: str) -> Object:
-    """A controller's ConfigMap."""
-    return {"kind": "ConfigMap", "metadata": {"name": CONFIG}, "data": {"workflowDefaults": STOCK, **data}}
 
 
 def defaults(item: Object) -> Any:
@@ -46,19 +33,9 @@ def defaults(item: Object) -> Any:
     return yaml.safe_load(item["data"]["workflowDefaults"])["spec"]
 
 
-@pytest.mark.parametrize("retry", ["disruptions", "any"])
-def test_only_the_strategy_changes(retry: Literal["disruptions", "any"]) -> None:
-    """The policy is ours, and whatever else workflows inherit, and the controller is told, stays."""
-    configured = retrying(retry)(config(executor="imagePullPolicy: IfNotPresent"))
-    assert defaults(configured)["templateDefaults"]["retryStrategy"] == retry_strategy(retry)
-    assert defaults(configured)["ttlStrategy"] == {"secondsAfterCompletion": 3600}
-    assert configured["data"]["executor"] == "imagePullPolicy: IfNotPresent"
-    assert yaml.safe_load(configured["data"]["failedPodRestart"]) == {"enabled": True, "maxRestarts": 3}
-
-
 def test_another_configmap_is_left_alone() -> None:
     """Only the controller's is read."""
-    item = {**config(), "metadata": {"name": "kfp-launcher"}}
+    item = {"kind": "ConfigMap", "metadata": {"name": "kfp-launcher"}, "data": {"workflowDefaults": ""}}
     assert retrying("any")(item) == item
 
 
@@ -102,6 +79,7 @@ def test_upstreams_controller(retry: Literal["disruptions", "any"]) -> None:
     configured = retrying(retry)(before)
     assert defaults(configured)["templateDefaults"] == {"retryStrategy": retry_strategy(retry)}
     assert defaults(configured)["ttlStrategy"] == defaults(before)["ttlStrategy"]
+    assert yaml.safe_load(configured["data"]["failedPodRestart"]) == {"enabled": True, "maxRestarts": 3}
     assert {key for key in configured["data"] if configured["data"][key] != before["data"].get(key)} == {
         "workflowDefaults",
         "failedPodRestart",
@@ -146,12 +124,6 @@ def test_one_variable_of_one_container_is_patched(cloud: str, retry: Literal["di
     assert patch["metadata"]["namespace"] == "kubeflow"
     assert patch["metadata"]["annotations"]["pulumi.com/patchForce"] == "true"
     assert json.loads(spec_patch(retry)) == {"templateDefaults": {"retryStrategy": retry_strategy(retry)}}
-
-
-def test_the_page_has_the_patch() -> None:
-    """The file that a cluster's owner is given has the same value."""
-    (shown,) = (block.text for block in of_kind("json") if block.page == "docs/kubeflow-pipelines.md")
-    assert json.loads(shown) == json.loads(spec_patch("disruptions"))
 
 
 def test_the_patch_has_the_positions_of_what_it_patches() -> None:

@@ -6,12 +6,9 @@ from typing import Any, cast
 import pytest
 
 from components.addons.security import member_rules, subjects
-from components.addons.teams import (
-    object_quota,
-)
+from components.addons.teams import object_quota
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.model.declare import declare
-from ebbtide.declaration.model.physical_names import account_name
 from ebbtide.values.cloud_kind import CloudKind
 from tests.declarations import BASES, GKE, changed
 from tests.synth import synth
@@ -107,13 +104,3 @@ def test_no_identity_is_more_than_its_bucket() -> None:
                 assert not item.type.startswith("gcp:projects/")
                 scope: Any = item.inputs.get("scope", "storageAccounts")
                 assert "storageAccounts" in scope
-
-
-def test_storage_accounts_are_the_worlds() -> None:
-    """Names of storage accounts are valid, and differ with the subscription."""
-    first, other = (account_name(subscription, "train", "vision-and-speech") for subscription in ("a", "b"))
-    assert first != other
-    for name in (first, other):
-        assert len(name) == 24
-        assert name.isalnum()
-        assert name == name.lower()

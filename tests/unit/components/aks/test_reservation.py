@@ -1,6 +1,5 @@
 """Capacity reservations that a stack creates for a pool: the group, its use, its price, and its deletion."""
 
-import json
 from contextlib import nullcontext
 from typing import Any
 
@@ -15,8 +14,6 @@ from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
-from ebbtide.analysis.review.baseline import Baseline
-from ebbtide.analysis.review.build_review import review_of
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.catalog.prices import find_price
 from ebbtide.declaration.model.capacity import Reservation
@@ -25,8 +22,7 @@ from ebbtide.declaration.model.site import Site
 from ebbtide.values import clock
 from ebbtide.values.cloud_kind import CloudKind
 from tests.declarations import AKS, Declaration, only
-from tests.repository import ROOT
-from tests.synth import synth
+from tests.synth import reviewed, synth, synth_anew
 from tests.unit.components.aks.test_cluster import waited_for
 
 GROUP = "azure-native:compute:CapacityReservationGroup"
@@ -116,28 +112,21 @@ def test_commitments_pay_for_reserved_machines() -> None:
     assert rates_of(recording).of_nodes({"work": 0}) == Amount()
 
 
-def _review(before: Declaration, after: Declaration) -> Any:
-    earlier = Baseline("main", synth(before))
-    config = {"ebbtide:cluster": json.dumps(after)}
-    recorded = record(ROOT, project="ebbtide", stack="test", config=config, updates=earlier.updates)
-    return review_of(recorded, earlier).difference
-
-
 def test_a_review_says_what_is_billed() -> None:
     """A review of a new reservation says that it is billed used or not."""
     plain = only(AKS, machine=MACHINE)
     held = {**_declared()["pools"][-1], "name": "held"}
     words = f"reserves 2 x {MACHINE}: billed until the pool is removed, used or not."
-    assert [
-        text
-        for text in _review(plain, plain | {"pools": [*plain["pools"], held]}).consequences
-        if words in text
-    ]
+    difference = reviewed(plain, plain | {"pools": [*plain["pools"], held]}).difference
+    assert difference is not None
+    assert [text for text in difference.consequences if words in text]
 
 
 def test_a_pool_that_leaves_its_reservation_needs_another_name() -> None:
     """A preview does not advise `ebbtide up`, which would refuse the replacement."""
-    (text,) = _review(_declared(), _declared(capacity="on-demand")).consequences
+    difference = reviewed(_declared(), _declared(capacity="on-demand")).difference
+    assert difference is not None
+    (text,) = difference.consequences
     assert text.startswith("AKS cannot change these fields of the node pool work: capacity.name ")
     assert "with its workloads. Declare it with another name: " in text
 
@@ -147,10 +136,7 @@ def test_a_replacement_beside_it_is_refused() -> None:
     (group,) = synth(_declared()).of_type(GROUP)
     inputs = {"capacityReservationGroupID": str(group.id).lower()}
     for replaced, is_refused in ((inputs, True), ({}, False)):
-        config = {
-            "ebbtide:cluster": json.dumps(_declared(capacity="on-demand")),
-            "ebbtide:replacements": json.dumps({"work": {"name": "work2", "nodes": 1, "inputs": replaced}}),
-        }
+        replacements = {"work": {"name": "work2", "nodes": 1, "inputs": replaced}}
         expected = pytest.raises(ProgramError, match="cannot be replaced under its name")
         with expected if is_refused else nullcontext():
-            record(ROOT, project="ebbtide", stack="test", config=config)
+            synth_anew(_declared(capacity="on-demand"), replacements=replacements)

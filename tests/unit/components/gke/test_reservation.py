@@ -1,6 +1,5 @@
 """Reservations that a stack requests for a pool: the request, its use, its price, and changes of it."""
 
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,9 +13,6 @@ from ebbtide.analysis.preview.words import cost_notes
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.record import record
-from ebbtide.analysis.review.baseline import Baseline
-from ebbtide.analysis.review.build_review import review_of
-from ebbtide.analysis.review.review_document import Review
 from ebbtide.declaration.catalog.amounts import Amount, total
 from ebbtide.declaration.catalog.prices import find_price
 from ebbtide.declaration.model.capacity import Reservation
@@ -25,8 +21,7 @@ from ebbtide.declaration.model.site import Site
 from ebbtide.values import clock
 from ebbtide.values.cloud_kind import CloudKind
 from tests.declarations import GKE, Declaration, only
-from tests.repository import ROOT
-from tests.synth import synth
+from tests.synth import reviewed, synth
 
 REQUEST = "gcp:compute/futureReservation:FutureReservation"
 BEGIN, END = datetime(2026, 12, 1, 8, tzinfo=UTC), datetime(2026, 12, 8, 8, tzinfo=UTC)
@@ -86,13 +81,6 @@ def test_the_price_of_the_period() -> None:
     assert f"2026-12-01 08:00 UTC to 2026-12-08 08:00 UTC: about ${whole} in 168 h" in words
 
 
-def _review(before: Declaration, after: Declaration) -> Review:
-    earlier = Baseline("main", synth(before))
-    config = {"ebbtide:cluster": json.dumps(after)}
-    recorded = record(ROOT, project="ebbtide", stack="test", config=config, updates=earlier.updates)
-    return review_of(recorded, earlier)
-
-
 @pytest.mark.parametrize(
     ("changed", "change"),
     [
@@ -110,7 +98,7 @@ def _review(before: Declaration, after: Declaration) -> Review:
 )
 def test_a_changed_request_is_refused(changed: Declaration, change: str) -> None:
     """A change of a request, which Google Cloud refuses, fails a review before it fails an update."""
-    review = _review(_declared(), changed)
+    review = reviewed(_declared(), changed)
     assert review.difference is not None
     (refusal,) = review.difference.refusals
     assert "can neither change nor cancel the requested reservation train-work" in refusal
@@ -128,7 +116,7 @@ def test_a_removed_request_is_billed() -> None:
             "is billed from 2026-12-01 08:00 UTC to 2026-12-08 08:00 UTC",
         ),
     ):
-        review = _review(before, after)
+        review = reviewed(before, after)
         assert review.difference is not None
         assert [
             text
