@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from ebbtide.analysis.reading.aks import AGENT_POOL, CLUSTER
 from ebbtide.analysis.recording.recording import Recording
-from ebbtide.operations.adopting import azure, azurerm, sources, terraform
+from ebbtide.operations.adopting import azure, sources, terraform
 from ebbtide.operations.adopting.found import CHANGED, LEFT, Adoption, AdoptionError, Found, merged
 from ebbtide.operations.adopting.inputs import fitted
 from ebbtide.operations.adopting.proof import adopt
@@ -299,7 +299,7 @@ def test_clusters_of_two_subscriptions_are_refused() -> None:
 def test_the_table_of_terraform_names_inputs() -> None:
     """Each path of the table is an input of the provider's type."""
     for resource, token in (("cluster", CLUSTER), ("pool", AGENT_POOL)):
-        for path in filter(None, azurerm.terraform_names(resource).values()):
+        for path in filter(None, terraform.azure_names(resource).values()):
             document: Document = {}
             *parents, last = path.split(".")
             holder = document
