@@ -295,18 +295,6 @@ def a3_high() -> Document:
     return _toolkit("gke-a3-highgpu", [nodes])
 
 
-def a3_ultra() -> Document:
-    """cluster-toolkit, examples/gke-a3-ultragpu/gke-a3-ultragpu.yaml (2026-11)."""
-    gpus = merged(_gpus("nvidia-h200-141gb", 8), _reserved("a3-ultra")) | {
-        "taints": _PRESENT,
-        "diskSizeGb": 1000,
-        "diskType": "hyperdisk-balanced",
-        "bootDisk": {"diskType": "hyperdisk-balanced", "sizeGb": "1000"},
-    }
-    nodes = _toolkit_pool("a3-ultragpu-pool", "a3-ultragpu-8g", gpus, initialNodeCount=2, **_nics("a3u", 8))
-    return _toolkit("gke-a3-ultra", [nodes])
-
-
 def a4() -> Document:
     """cluster-toolkit, examples/gke-a4/gke-a4.yaml (2026-11)."""
     gpus = merged(_gpus("nvidia-b200", 8), _reserved("a4")) | {
@@ -544,25 +532,6 @@ def safer_cluster() -> Document:
     )
 
 
-def ci_tpus() -> Document:
-    """vllm-project/ci-infra: a manager on CPUs, and single-host TPU pools from zero (2026-11)."""
-    manager = pool("manager", "e2-standard-4", config=_CLOUD_PLATFORM)
-    v6e = pool(
-        "v6e-1",
-        "ct6e-standard-1t",
-        initialNodeCount=0,
-        config={
-            **_CLOUD_PLATFORM,
-            "spot": True,
-            **_HYPERDISK,
-            "taints": [{"key": "google.com/tpu", "value": "present", "effect": "NO_SCHEDULE"}],
-        },
-        autoscaling={"enabled": True, "maxNodeCount": 8, "locationPolicy": "ANY"},
-        locations=["us-central1-b"],
-    )
-    return cluster("vllm-ci-tpu", "us-central1", [manager | {"locations": ["us-central1-b"]}, v6e])
-
-
 def xpk() -> Document:
     """xpk, core/cluster and core/nodepool: v5e slices, and a CPU pool of the cluster (2026-11)."""
     scopes = {
@@ -708,7 +677,7 @@ def queued_gpus() -> Document:
 
 
 SHAPES = (
-    *(a3_high, a3_ultra, a4, tpu_v6e, accelerated_platforms, node_pools, safer_cluster, ci_tpus, xpk),
+    *(a3_high, a4, tpu_v6e, accelerated_platforms, node_pools, safer_cluster, xpk),
     *(preemptible_pipelines, research, queued_gpus),
 )
 """Functions that describe a cluster each; their names are those of the golden tables."""

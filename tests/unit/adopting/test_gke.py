@@ -8,7 +8,7 @@ import pytest
 from ebbtide.analysis.reading import gke
 from ebbtide.declaration.model.declare import declare
 from ebbtide.operations.adopting import google, sources, terraform
-from ebbtide.operations.adopting.found import CHANGED, LEFT, STATUSES, Adoption, AdoptionError
+from ebbtide.operations.adopting.found import CHANGED, LEFT, STATUSES, Adoption, AdoptionError, Found, merged
 from ebbtide.operations.adopting.proof import adopt
 from tests.synth import synth
 from tests.unit.adopting.gke_shapes import Document, cluster, pool, queued_gpus
@@ -255,3 +255,16 @@ def test_a_region_that_is_newer_than_the_tables_is_declared(location: str, zones
     document = cluster("c", location, [{**_T4, "locations": zones}], locations=zones)
     cloud = adopted(document, pools_only=True).declaration["cloud"]
     assert (cloud["location"], cloud["regions"]) == (location, [{"name": "europe-north9", "zones": zones}])
+
+
+def test_later_documents_replace_a_resource() -> None:
+    """A pool that two documents have is adopted once, as the later one has it; objects of Kueue are added."""
+    first, last = (
+        google.read(cluster("lab", "us-central1-a", [pool("cpu", machine)]), "cluster.json")
+        for machine in ("e2-standard-4", "n2-standard-8")
+    )
+    assert first
+    assert last
+    whole = merged([first, last, Found(objects=({"kind": "ClusterQueue"},))])
+    assert first.pools != whole.pools == last.pools
+    assert whole.objects

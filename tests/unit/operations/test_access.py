@@ -1,7 +1,6 @@
 """Projects, subscriptions and clusters of a state, and those that are configured now."""
 
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -12,6 +11,7 @@ from ebbtide.operations.access import commands
 from ebbtide.operations.engine.failures import OperationError
 from ebbtide.operations.engine.state import read
 from ebbtide.values.cloud_kind import CloudKind
+from tests.unit.operations.world import resource
 
 _GROUP = "/subscriptions/s-1/resourceGroups/ml"
 _AKS = f"{_GROUP}/providers/Microsoft.ContainerService/managedClusters/ml"
@@ -20,22 +20,20 @@ _AKS_TYPE = "azure-native:containerservice:ManagedCluster"
 _OF_GKE, _OF_AKS = Account(CloudKind.GKE, "acme-ml"), Account(CloudKind.AKS, "s-1")
 
 
-def _resource(kind: str, **more: Any) -> dict[str, Any]:
-    return {"urn": f"urn:pulumi:dev::p::{kind}::train", "type": kind, **more}
-
-
 def test_clusters_of_a_state() -> None:
     """Created ones, and one whose creation was interrupted; an existing one gives its account alone."""
     gke = {"project": "acme-ml", "location": "us-central1-a", "name": "ml"}
     aks = {"location": "eastus", "nodeResourceGroup": "MC_ml"}
-    pool = _resource("gcp:container/nodePool:NodePool", outputs={"project": "theirs"})
-    shared = _resource(_GKE_TYPE, external=True, outputs={**gke, "project": "theirs", "name": "shared"})
+    pool = resource("gcp:container/nodePool:NodePool", "train", outputs={"project": "theirs"})
+    shared = resource(
+        _GKE_TYPE, "train", external=True, outputs={**gke, "project": "theirs", "name": "shared"}
+    )
     state = read(
         {
-            "resources": [_resource(_AKS_TYPE, id=_AKS, outputs=aks), pool, shared],
+            "resources": [resource(_AKS_TYPE, "train", id=_AKS, outputs=aks), pool, shared],
             "pending_operations": [
-                {"type": "creating", "resource": _resource(_GKE_TYPE, inputs=gke)},
-                {"type": "deleting", "resource": _resource(_GKE_TYPE, inputs={**gke, "name": "old"})},
+                {"type": "creating", "resource": resource(_GKE_TYPE, "train", inputs=gke)},
+                {"type": "deleting", "resource": resource(_GKE_TYPE, "train", inputs={**gke, "name": "old"})},
             ],
         }
     )

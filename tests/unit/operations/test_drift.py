@@ -8,10 +8,9 @@ import pytest
 
 from ebbtide.analysis.drift.differences import ReadResource
 from ebbtide.analysis.drift.drift_document import Action, Drift, FieldDrift, ResourceDrift
-from ebbtide.operations import access, drift
-from ebbtide.operations.engine.failures import OperationError
-from tests.unit.operations.objects import PROFILE, Object, made, node, pod
-from tests.unit.operations.world import resource
+from ebbtide.operations import drift
+from tests.unit.operations.objects import Object, made, node, pod
+from tests.unit.operations.world import World, resource
 
 _POOL = "gcp:container/nodePool:NodePool"
 _OUTPUTS = {"nodeConfig": {"machineType": "a"}}
@@ -36,17 +35,10 @@ def _drift(action: Action, *consequences: str) -> Drift:
 
 def _sentences(monkeypatch: pytest.MonkeyPatch, found: Drift, *pods: Object) -> list[str]:
     """The sentences, with these pods on the pool `spot`."""
-    items = {"nodes": [node("n", "spot")], "pods": [*pods], "jobs": [made("train")]}
-
-    def find(path: str, **_: str) -> Object:
-        return {"items": items.get(path.rpartition("/")[2], [])}
-
-    def connected(_outputs: object, _consequence: str) -> tuple[Any, Any]:
-        return SimpleNamespace(find=find), PROFILE
-
-    monkeypatch.setattr(access, "connected", connected)
-    stack = cast("Any", SimpleNamespace(outputs=dict[str, Any]))
-    return list(drift.running_work(stack, {"resources": []}, found))
+    listed = {f"/api/v1/pods/{item['metadata']['name']}": item for item in pods}
+    world = World([], {"/api/v1/nodes/n": node("n", "spot"), **listed})
+    world.serve(monkeypatch)
+    return list(drift.running_work(cast("Any", world), {"resources": []}, found))
 
 
 def test_work_on_a_replaced_pool_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,16 +51,11 @@ def test_work_on_a_replaced_pool_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     assert _sentences(monkeypatch, _drift("replace")) == ["Nothing runs on pool spot now."]
 
 
-def test_a_silent_cluster_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_cluster_is_said() -> None:
     """Without an answer, the running work is unknown."""
-
-    def connected(_outputs: object, consequence: str) -> tuple[Any, Any]:
-        raise OperationError(f"The cluster is silent: {consequence}.")
-
-    monkeypatch.setattr(access, "connected", connected)
     stack = cast("Any", SimpleNamespace(outputs=dict[str, Any]))
     said = list(drift.running_work(stack, {"resources": []}, _drift("replace")))
-    assert said == ["The cluster is silent: running work is unknown."]
+    assert said == ["The stack has no output `kubeconfig`: running work is unknown."]
 
 
 def test_pools_that_a_person_has_changed_are_named() -> None:

@@ -19,6 +19,7 @@ from ebbtide.operations.work import Work
 from ebbtide.text import command_line
 from ebbtide.values.cloud_kind import CloudKind
 from tests.unit.operations.objects import NOW, PROFILE, STATE
+from tests.unit.operations.world import resource
 
 
 def _kubeconfig(server: str) -> dict[str, Any]:
@@ -171,25 +172,24 @@ _SUBSCRIPTION = Account(CloudKind.AKS, "1-2")
 _GROUP = "/subscriptions/1-2/resourceGroups/train/providers"
 
 
-def _resource(type_: str, id_: str, inputs: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"urn": f"urn:pulumi:dev::shop::{type_}::x", "type": type_, "id": id_, "inputs": inputs, **more}
-
-
-_BUCKET = _resource("gcp:storage/bucket:Bucket", "data", {"name": "data", "project": "acme-ml"})
-_FILES = _resource(
+_BUCKET = resource("gcp:storage/bucket:Bucket", "x", id="data", inputs={"name": "data", "project": "acme-ml"})
+_FILES = resource(
     "gcp:filestore/instance:Instance",
-    "projects/acme-ml/locations/us-central1-a/instances/files",
-    {"name": "files", "project": "acme-ml", "fileShares": {"capacityGb": 1024, "name": "shared"}},
+    "x",
+    id="projects/acme-ml/locations/us-central1-a/instances/files",
+    inputs={"name": "files", "project": "acme-ml", "fileShares": {"capacityGb": 1024, "name": "shared"}},
 )
-_IMAGES = _resource(
+_IMAGES = resource(
     "azure-native:containerregistry:Registry",
-    f"{_GROUP}/Microsoft.ContainerRegistry/registries/images",
-    {"registryName": "images"},
+    "x",
+    id=f"{_GROUP}/Microsoft.ContainerRegistry/registries/images",
+    inputs={"registryName": "images"},
 )
-_SHARE = _resource(
+_SHARE = resource(
     "azure-native:storage:StorageAccount",
-    f"{_GROUP}/Microsoft.Storage/storageAccounts/share",
-    {"accountName": "share", "kind": "FileStorage"},
+    "x",
+    id=f"{_GROUP}/Microsoft.Storage/storageAccounts/share",
+    inputs={"accountName": "share", "kind": "FileStorage"},
 )
 _CLAIM = "kubernetes:core/v1:PersistentVolumeClaim"
 _DISK = {
@@ -204,9 +204,9 @@ _STATE = {
         _FILES,
         _IMAGES,
         _SHARE,
-        _resource(_CLAIM, "katib/mysql", _DISK),
-        _resource(_CLAIM, "vision/shared", _SHARED),
-        _resource("gcp:container/cluster:Cluster", "c", {"name": "train"}),
+        resource(_CLAIM, "x", id="katib/mysql", inputs=_DISK),
+        resource(_CLAIM, "x", id="vision/shared", inputs=_SHARED),
+        resource("gcp:container/cluster:Cluster", "x", id="c", inputs={"name": "train"}),
     ]
 }
 

@@ -89,11 +89,12 @@ def test_a_replacement_has_a_name_of_its_own(cloud: str, name: str, pattern: str
 
 
 def test_the_time_for_work_is_declared() -> None:
-    """Without one it is a day."""
-    assert pool_replacement.timeout(_recorded("gke", "cpu"), "train-cpu") == timedelta(hours=24)
-    declared = _recorded("gke", "cpu", drainTimeoutSeconds=1800)
-    assert pool_replacement.timeout(declared, "train-cpu") == timedelta(minutes=30)
-    assert pool_replacement.timeout(declared, "train-cpu", timedelta()) == timedelta()
+    """Each pool has its own drainTimeout, and without one a day."""
+    other = _recorded("gke", "other", drainTimeoutSeconds=1800)
+    both = Recording(project="p", stack="dev", resources=(*other, *_recorded("gke", "cpu")))
+    assert pool_replacement.timeout(both, "train-cpu") == timedelta(hours=24)
+    assert pool_replacement.timeout(both, "train-other") == timedelta(minutes=30)
+    assert pool_replacement.timeout(both, "train-other", timedelta()) == timedelta()
 
 
 def test_a_pool_with_an_error_is_not_ready() -> None:
@@ -317,11 +318,3 @@ def test_a_pool_without_nodes_needs_no_drain(hours: list[float]) -> None:
     api = _Api(train={})
     pool_replacement.drain(cast("Api", api), [DrainedPool("cpu", "pool", "empty", timedelta(0))], pytest.fail)
     assert hours == [0.0]
-
-
-def test_the_time_of_another_pool_is_not_its_own() -> None:
-    """Each pool has its own drainTimeout, and without one the default."""
-    other = _recorded("gke", "other", drainTimeoutSeconds=60)
-    both = Recording(project="p", stack="dev", resources=(*other, *_recorded("gke", "cpu")))
-    assert pool_replacement.timeout(both, "train-cpu") == timedelta(hours=24)
-    assert pool_replacement.timeout(both, "train-other") == timedelta(minutes=1)

@@ -97,32 +97,44 @@ def test_a_free_control_plane_does_not_make_a_cost_known() -> None:
     assert idle_cost({"version": 3, "deployment": {"resources": resources}}) is None
 
 
-class _Inventory:
-    """Disks with labels of expiry, by name."""
+def _resource(name: str, expires: str = "2026-11-22t19-59z", **more: Any) -> CloudResource:
+    kind = more.pop("kind", "disk")
+    return CloudResource(kind=kind, id=name, name=name, location="z", expires=expires, **more)
 
-    def __init__(self, **labels: str) -> None:
-        self.labels = labels
-        self.deleted: list[str] = []
+
+class _Inventory:
+    """A project whose address is extended with the first deletion, and whose disk `stuck` is in use."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, *resources: CloudResource) -> None:
+        self.resources = list(resources)
+
+        def connected(_account: Account) -> _Inventory:
+            return self
+
+        patch.setattr(connect, "inventory", connected)
+        patch.setattr(clock, "now", lambda: _NOW)
 
     def check(self) -> None:
         """Have access."""
 
     def expiring(self) -> list[CloudResource]:
-        return [
-            CloudResource(kind="address", id=name, name=name, location="z", expires=label)
-            for name, label in self.labels.items()
-        ]
+        return self.resources
 
     def delete(self, resource: CloudResource) -> None:
-        self.deleted.append(resource.name)
-        self.labels["extended"] = "2126-11-22t20-00z"
+        if resource.name == "stuck":
+            raise CloudApiError("It is in use.")
+        self.resources = [
+            replace(item, expires="2126-11-22t20-00z") if item.kind == "address" else item
+            for item in self.resources
+            if item is not resource
+        ]
 
-
-def _serve(inventory: _Inventory, monkeypatch: pytest.MonkeyPatch) -> None:
-    def connected(_account: Account) -> _Inventory:
-        return inventory
-
-    monkeypatch.setattr(connect, "inventory", connected)
+    def unmanaged(self, *deployed: dict[str, Any]) -> list[expiry.Unmanaged]:
+        """Return its expired resources that are in no state, beside a stack."""
+        states = _States(dev={"version": 3, "deployment": {"resources": list(deployed)}})
+        groups, notes = expiry.find_unmanaged(cast("Backend", states), [Account(CloudKind.GKE, "acme")], _NOW)
+        assert notes == []
+        return groups
 
 
 @pytest.mark.parametrize(
@@ -130,50 +142,28 @@ def _serve(inventory: _Inventory, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_label_that_cannot_be_read_never_expires(label: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is deleted because its label was changed by hand."""
-    inventory = _Inventory(odd=label, old="2026-11-22t19-59z", new="2026-11-22t20-01z")
-    _serve(inventory, monkeypatch)
-    ((group,), notes) = expiry.find_unmanaged(
-        cast("Backend", _States()), [Account(CloudKind.GKE, "acme")], _NOW
-    )
-    assert ([item.name for item in group.resources], notes) == (["old"], [])
+    resources = _resource("odd", label), _resource("old"), _resource("new", "2026-11-22t20-01z")
+    (group,) = _Inventory(monkeypatch, *resources).unmanaged()
+    assert group.resources == [resources[1]]
 
 
 def test_resources_of_a_known_cluster_are_not_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk is its cluster's; a node pool may be of another stack."""
-    inventory = _Inventory()
-    listed = [
-        CloudResource(
-            kind=kind, id=kind, name=kind, location="z", expires="2026-11-22t19-59z", cluster="TRAIN"
-        )
-        for kind in ("disk", "node pool")
-    ]
-    monkeypatch.setattr(inventory, "expiring", lambda: listed)
-    _serve(inventory, monkeypatch)
+    disk, pool = (_resource(kind, kind=kind, cluster="TRAIN") for kind in ("disk", "node pool"))
     cluster = {"urn": "urn:pulumi:dev::e::t::c", "type": "t", "id": "train"}
-    states = _States(dev={"version": 3, "deployment": {"resources": [cluster]}})
-    ((group,), _) = expiry.find_unmanaged(cast("Backend", states), [Account(CloudKind.GKE, "acme")], _NOW)
-    assert [item.name for item in group.resources] == ["node pool"]
+    (group,) = _Inventory(monkeypatch, disk, pool).unmanaged(cluster)
+    assert group.resources == [pool]
 
 
 def test_resources_in_a_known_resource_group_are_not_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything in a stack's resource group is the stack's, regardless of case; other groups are not."""
     root = "/subscriptions/S/resourceGroups"
-    inventory = _Inventory()
-    listed = [
-        CloudResource(kind="disk", id=id_, name=id_, location="z", expires="2026-11-22t19-59z")
-        for id_ in (
-            f"{root}/ML/providers/Microsoft.Compute/disks/d",
-            f"{root}/other/providers/Microsoft.Compute/disks/d",
-            f"{root}/ml-2",
-        )
-    ]
-    monkeypatch.setattr(inventory, "expiring", lambda: listed)
-    _serve(inventory, monkeypatch)
+    disk = "providers/Microsoft.Compute/disks/d"
+    listed = [_resource(f"{root}/{path}") for path in (f"ML/{disk}", f"other/{disk}", "ml-2")]
     component = {"urn": "urn:pulumi:dev::e::t::c", "type": "t"}
     group = {"urn": "urn:pulumi:dev::e::t::g", "type": "t", "id": f"{root}/ml"}
-    states = _States(dev={"version": 3, "deployment": {"resources": [component, group]}})
-    ((unmanaged,), _) = expiry.find_unmanaged(cast("Backend", states), [Account(CloudKind.AKS, "S")], _NOW)
-    assert [item.id for item in unmanaged.resources] == [item.id for item in listed[1:]]
+    (unmanaged,) = _Inventory(monkeypatch, *listed).unmanaged(component, group)
+    assert unmanaged.resources == listed[1:]
 
 
 def test_a_stack_that_became_permanent_stays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,43 +185,22 @@ def test_a_stack_that_became_permanent_stays(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_an_expiry_is_read_again_before_each_deletion(monkeypatch: pytest.MonkeyPatch) -> None:
     """A resource that is extended while others are deleted is kept."""
-    inventory = _Inventory(old="2026-11-22t19-59z", extended="2026-11-22t19-59z")
-    _serve(inventory, monkeypatch)
-    monkeypatch.setattr(clock, "now", lambda: _NOW)
-    ((group,), _) = expiry.find_unmanaged(cast("Backend", _States()), [Account(CloudKind.GKE, "acme")], _NOW)
+    inventory = _Inventory(monkeypatch, _resource("old"), _resource("extended", kind="address"))
+    (group,) = inventory.unmanaged()
     lines: list[str] = []
     outcomes = {
         item.name: error for item, error in expiry.delete_unmanaged(group, lines.append, deletes_data=True)
     }
-    assert (outcomes, inventory.deleted) == ({"old": "", "extended": None}, ["old"])
+    assert outcomes == {"old": "", "extended": None}
+    assert [item.name for item in inventory.resources] == ["extended"]
     assert lines[1] == "address extended is kept: it has been extended, or is gone."
 
 
 def test_what_holds_data_is_kept_and_what_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each resource has its outcome: kept without --delete-data, failed with the error, or destroyed."""
-    listed = [
-        CloudResource(
-            kind="disk",
-            id=name,
-            name=name,
-            location="z",
-            expires="2026-11-22t19-59z",
-            holds_data=name == "data",
-        )
-        for name in ("data", "stuck", "old")
-    ]
-    inventory = _Inventory()
-    monkeypatch.setattr(inventory, "expiring", lambda: listed)
-
-    def deleted(resource: CloudResource) -> None:
-        if resource.name == "stuck":
-            raise CloudApiError("It is in use.")
-
-    monkeypatch.setattr(inventory, "delete", deleted)
-    monkeypatch.setattr(clock, "now", lambda: _NOW)
-    _serve(inventory, monkeypatch)
+    listed = [_resource(name, holds_data=name == "data") for name in ("data", "stuck", "old")]
+    groups = _Inventory(monkeypatch, *listed).unmanaged()
     backend = cast("Backend", _States())
-    groups, _ = expiry.find_unmanaged(backend, [Account(CloudKind.GKE, "acme")], _NOW)
     report = expiry.reap(backend, expired(backend, _NOW, groups), groups, _NOW, Console(file=StringIO()))
     outcomes = {item.name: (item.outcome.value, item.error) for item in report.resources}
     assert outcomes == {"data": ("kept", ""), "stuck": ("failed", "It is in use."), "old": ("destroyed", "")}

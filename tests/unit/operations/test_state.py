@@ -22,7 +22,7 @@ from ebbtide.operations.engine.state import (
 from ebbtide.operations.inspection import Inspection, Volume
 from ebbtide.values.cloud_kind import CloudKind
 from tests.unit.operations.objects import STATE, made
-from tests.unit.operations.world import World
+from tests.unit.operations.world import World, resource
 
 _REPOSITORY = "gcp:artifactregistry/repository:Repository"
 _REQUEST = {
@@ -32,13 +32,9 @@ _REQUEST = {
 }
 
 
-def _resource(kind: str, name: str, parents: str = "", **more: Any) -> dict[str, Any]:
-    return {"urn": f"urn:pulumi:dev::p::{parents}{kind}::{name}", "type": kind, **more}
-
-
 def _object(kind: str, name: str, namespace: str = "", parents: str = "") -> dict[str, Any]:
     metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
-    return _resource(kind, name, parents, outputs={"metadata": metadata})
+    return resource(kind, name, parents, outputs={"metadata": metadata})
 
 
 def test_a_state() -> None:
@@ -48,13 +44,13 @@ def test_a_state() -> None:
     state = read(
         {
             "resources": [
-                _resource("pulumi:pulumi:Stack", "p-dev"),
-                _resource("gcp:container/cluster:Cluster", "train", protect=True),
-                _resource("gcp:storage/bucket:Bucket", "b", retainOnDelete=True, outputs={"name": "acme-b"}),
-                _resource("gcp:storage/bucket:Bucket", "c", outputs={"name": "acme-c"}),
-                _resource(_REPOSITORY, "r", retainOnDelete=True, outputs={"name": "images"}),
-                _resource(_REPOSITORY, "s", outputs={"name": "others"}),
-                _resource(FUTURE_RESERVATION, "f", retainOnDelete=True, inputs=_REQUEST),
+                resource("pulumi:pulumi:Stack", "p-dev"),
+                resource("gcp:container/cluster:Cluster", "train", protect=True),
+                resource("gcp:storage/bucket:Bucket", "b", retainOnDelete=True, outputs={"name": "acme-b"}),
+                resource("gcp:storage/bucket:Bucket", "c", outputs={"name": "acme-c"}),
+                resource(_REPOSITORY, "r", retainOnDelete=True, outputs={"name": "images"}),
+                resource(_REPOSITORY, "s", outputs={"name": "others"}),
+                resource(FUTURE_RESERVATION, "f", retainOnDelete=True, inputs=_REQUEST),
                 _object("kubernetes:core/v1:Namespace", "research", parents=tenant),
                 _object("kubernetes:core/v1:NamespacePatch", "default", parents=tenant),
                 _object("kubernetes:core/v1:ConfigMap", "profile", "default", parents=tenant),
@@ -80,11 +76,6 @@ def test_a_state() -> None:
         reservations=(("train-gpu", datetime(2026, 12, 5, 8, tzinfo=UTC)),),
     )
     assert state.namespaces == {"research"}
-
-
-def test_an_empty_state() -> None:
-    """A stack that was never up has nothing."""
-    assert read({}).resources == 0
 
 
 def test_a_volume() -> None:
@@ -126,13 +117,13 @@ def test_the_expiry_in_a_state() -> None:
     """The expiry is that of the saved lifetime, and the latest of several clusters; that of labels is the
     earliest, without replaced and existing resources."""
     component, stash = "ebbtide:stack:Lifetime", "pulumi:index:Stash"
-    first = _resource(stash, "l-first-up", f"{component}$", outputs={"output": "2026-11-22T12:00Z"})
+    first = resource(stash, "l-first-up", f"{component}$", outputs={"output": "2026-11-22T12:00Z"})
     lives = [
-        _resource(component, name, "ebbtide:gke:Topology$", outputs={"expires": expires})
+        resource(component, name, "ebbtide:gke:Topology$", outputs={"expires": expires})
         for name, expires in (("a", "2026-11-22T20:00Z"), ("b", "2026-11-22T21:00Z"))
     ]
     labels = [
-        _resource(type_, "r", inputs={key: {"ebbtide-expires": value}}) | fields
+        resource(type_, "r", inputs={key: {"ebbtide-expires": value}}) | fields
         for type_, key, value, fields in (
             ("gcp:container/cluster:Cluster", "resourceLabels", "2026-11-22t20-30z", {}),
             ("azure-native:resources:ResourceGroup", "tags", "2026-11-22T20:45Z", {}),
@@ -140,15 +131,15 @@ def test_the_expiry_in_a_state() -> None:
             ("gcp:storage/bucket:Bucket", "labels", "2026-11-22t01-00z", {"external": True}),
         )
     ]
-    own = _resource(stash, "own", outputs={"output": "x"})
+    own = resource(stash, "own", outputs={"output": "x"})
     state = read({"resources": [first, *lives, own, *labels]})
     assert state.labelled == datetime(2026, 11, 22, 20, 30, tzinfo=UTC)
     pool = {"nodeConfig": {"resourceLabels": {"ebbtide-expires": "2026-11-22t20-15z"}}}
-    pools = [_resource("gcp:container/nodePool:NodePool", "p", inputs=pool)]
+    pools = [resource("gcp:container/nodePool:NodePool", "p", inputs=pool)]
     assert read({"resources": [*labels, *pools]}).labelled == datetime(2026, 11, 22, 20, 15, tzinfo=UTC)
     assert state.first_up == datetime(2026, 11, 22, 12, tzinfo=UTC)
     assert state.expires == datetime(2026, 11, 22, 21, tzinfo=UTC)
-    begun = read({"resources": [_resource(component, "a")]})
+    begun = read({"resources": [resource(component, "a")]})
     assert (begun.first_up, begun.expires) == (None, None)
 
 
@@ -159,8 +150,8 @@ def test_clusters_that_an_earlier_destroy_has_deleted() -> None:
         account=account, location="us-central1-a", name="train", uid="f" * 64, handles=frozenset({"disk"})
     )
     record = DeletedClusters((cluster,), frozenset({"disk"}))
-    network = _resource("gcp:compute/network:Network", "train")
-    root = _resource(STACK_TYPE, "p-dev", outputs={"expires": "2026-11-22T20:00Z"})
+    network = resource("gcp:compute/network:Network", "train")
+    root = resource(STACK_TYPE, "p-dev", outputs={"expires": "2026-11-22T20:00Z"})
     state = read(with_clusters({"resources": [root, network]}, record))
     assert (state.deleted, state.accounts, state.identities) == (record, (account,), ())
     assert state.expires == datetime(2026, 11, 22, 20, tzinfo=UTC)
@@ -172,6 +163,6 @@ def test_clusters_that_an_earlier_destroy_has_deleted() -> None:
 def test_another_record_is_none(output: Any) -> None:
     """An output written by a user or a later version is not a record."""
     assert (
-        read({"resources": [_resource(STACK_TYPE, "p-dev", outputs={DELETED_CLUSTERS: output})]}).deleted
+        read({"resources": [resource(STACK_TYPE, "p-dev", outputs={DELETED_CLUSTERS: output})]}).deleted
         == DeletedClusters()
     )

@@ -15,8 +15,6 @@ from ebbtide.analysis.charges import Rates, flat
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.model.declare import declare
-from ebbtide.operations import access
-from ebbtide.operations.engine.failures import OperationError
 from ebbtide.operations.engine.state import ObjectReference
 from ebbtide.operations.ledger import Report, Sum
 from ebbtide.operations.status import QueueObjects, StatusSource, kueue_differences, status
@@ -24,10 +22,12 @@ from ebbtide.operations.status_report import GpuStatus, Status, UnusedGpus, tabl
 from ebbtide.operations.update.up import Update
 from ebbtide.operations.work import Snapshot
 from ebbtide.text import command_line
+from ebbtide.values.kueue_api import API_PATH
 from tests.contract.flips import GKE_EXISTING
 from tests.declarations import changed
 from tests.pages import output
 from tests.unit.operations.objects import NOW, PROFILE, STATE, Object, condition, made, node, pod
+from tests.unit.operations.world import World
 
 _SPOT = PROFILE.pool("spot")
 _PRICES = Rates(
@@ -51,6 +51,23 @@ def _node(name: str, pool: str, minutes: int, *, ready: str = "True", cordoned: 
 
 def _workload(job: Object, **status: Any) -> Object:
     return made("w-" + job["metadata"]["name"], owner=("Job", job), spec={"queueName": "ours"}, status=status)
+
+
+_HELD: Object = {"podSetAssignments": [{"flavors": {"cpu": "spot"}, "resourceUsage": {"cpu": "3"}}]}
+
+
+def _missing(cpus: int) -> Object:
+    """The condition of a Workload that lacks quota."""
+    message = f"insufficient unused quota for cpu in flavor spot, {cpus} more needed"
+    return {"type": "QuotaReserved", "status": "False", "message": message}
+
+
+def _large(job: Object, requests: Object, **more: Any) -> Object:
+    """The Workload of a Job with these requests of a pod."""
+    container = {"resources": {"requests": requests}}
+    workload = _workload(job)
+    workload["spec"]["podSets"] = [{"template": {"spec": {"containers": [container]}}, "count": 1, **more}]
+    return workload
 
 
 def _status(snapshot: Snapshot, *, queueing: QueueObjects | None = None) -> Status:
@@ -149,20 +166,6 @@ def test_an_estimated_price_is_marked() -> None:
     assert "Estimated prices: d8 (spot)." in text
 
 
-def test_the_cost_is_of_the_nodes_that_exist() -> None:
-    """The cost now is each node's price and what is always paid."""
-    nodes = (_node("s", "system", 60 * 30), _node("a", "spot", 60))
-    cost = _status(Snapshot(nodes=nodes)).cost
-    assert (cost.usd_per_hour, cost.always_usd_per_hour) == (0.35, 0.1)
-
-
-def test_the_amount_spent_is_not_claimed() -> None:
-    """Without a record, nodes that are gone leave no trace, and no amount since a time is reported."""
-    before = _status(Snapshot(nodes=(_node("s", "system", 60), _node("a", "spot", 60))))
-    assert (before.cost.spent_usd, before.cost.spent_since) == (None, None)
-    assert "since" not in _text(before)
-
-
 def test_the_amount_spent_comes_from_the_record() -> None:
     """With a record, the cost of the nodes since its beginning is shown, and the idle part of it."""
     nodes = Sum("spot", cost=12.5)
@@ -189,20 +192,14 @@ def test_who_waits_for_what() -> None:
     check = {"name": "dws", "state": "Pending", "message": "waiting for capacity"}
     workload = _workload(queued, **condition("QuotaReserved"), admissionChecks=[check])
     request = made("r", owner=("Workload", workload), status=condition("Accepted"))
-    held = {"flavors": {"cpu": "spot"}, "resourceUsage": {"cpu": "3"}}
-    missing = {
-        "type": "QuotaReserved",
-        "status": "False",
-        "message": "insufficient unused quota for cpu in flavor spot, 2 more needed",
-    }
     report = _status(
         Snapshot(
             nodes=(_node("n", "spot", 30),),
             pods=(pod("runs-0", owner=("Job", runs)),),
             controllers={"Job": (runs, full, queued)},
             workloads=(
-                _workload(runs, **condition("Admitted"), admission={"podSetAssignments": [held]}),
-                _workload(full, conditions=[missing]),
+                _workload(runs, **condition("Admitted"), admission=_HELD),
+                _workload(full, conditions=[_missing(2)]),
                 workload,
             ),
         ),
@@ -240,10 +237,7 @@ def test_who_waits_for_what() -> None:
 def test_work_that_can_never_run(requests: Object, more: Object, never: str) -> None:
     """A workload larger than any pool of its queue is named with the reason and the ways out of it."""
     large = made("large")
-    container = {"resources": {"requests": requests}}
-    workload = _workload(large)
-    workload["spec"]["podSets"] = [{"template": {"spec": {"containers": [container]}}, "count": 1, **more}]
-    report = _status(Snapshot(controllers={"Job": (large,)}, workloads=(workload,)))
+    report = _status(Snapshot(controllers={"Job": (large,)}, workloads=(_large(large, requests, **more),)))
     (waiting,) = report.queues[0].waiting
     assert waiting.never == never
     message = "Job large in research cannot run in queue cpu: "
@@ -253,28 +247,15 @@ def test_work_that_can_never_run(requests: Object, more: Object, never: str) -> 
 def test_an_update_names_work_that_it_strands(monkeypatch: pytest.MonkeyPatch) -> None:
     """`ebbtide up` compares waiting work with the pools as they would be, and continues without a cluster."""
     large = made("large")
-    workload = _workload(large)
-    container = {"resources": {"requests": {"cpu": "3"}}}
-    workload["spec"]["podSets"] = [{"template": {"spec": {"containers": [container]}}, "count": 1}]
-    items = {"workloads": [workload], "jobs": [large]}
-
-    def find(path: str, **_: str) -> Object:
-        return {"items": items.get(path.rpartition("/")[2], [])}
-
-    def connected(outputs: Object, consequence: str) -> tuple[Any, Any]:
-        if not outputs:
-            raise OperationError(consequence)
-        return SimpleNamespace(find=find), PROFILE
-
-    monkeypatch.setattr(access, "connected", connected)
+    workload = _large(large, {"cpu": "3"})
+    world = World([], {f"{API_PATH}/workloads/w": workload, "/apis/batch/v1/jobs/large": large})
+    world.serve(monkeypatch)
     shrunk = replace(PROFILE, pools=(PROFILE.pools[0], replace(_SPOT, cpu_m=1930)))
-    outputs: Object = {"kubeconfig": "{}"}
-    stack = SimpleNamespace(outputs=lambda: outputs)
-    update = Update(cast("Any", stack), cast("Any", None), Console())
+    update = Update(cast("Any", world), cast("Any", None), Console())
     for profile, named in ((PROFILE, 0), (shrunk, 1)):
         recording = SimpleNamespace(outputs={"placementProfile": profile.json()})
         assert len(update.unplaceable(cast("Any", recording))) == named
-    outputs.clear()
+    monkeypatch.undo()  # the stack has no outputs for a connection
     assert update.unplaceable(cast("Any", SimpleNamespace(outputs={"placementProfile": shrunk.json()}))) == []
 
 
@@ -290,20 +271,14 @@ def test_a_queue_that_is_held() -> None:
 def test_the_page_shows_this_status() -> None:
     """The output on docs/running.md is what these objects give in a terminal of 80 columns."""
     runs, full = made("runs", minutes=5), made("full", minutes=9)
-    held = {"flavors": {"cpu": "spot"}, "resourceUsage": {"cpu": "3"}}
-    missing = {
-        "type": "QuotaReserved",
-        "status": "False",
-        "message": "insufficient unused quota for cpu in flavor spot, 1 more needed",
-    }
     report = _status(
         Snapshot(
             nodes=(_node("s", "system", 600), _node("n", "spot", 30)),
             pods=(pod("runs-0", owner=("Job", runs)),),
             controllers={"Job": (runs, full)},
             workloads=(
-                _workload(runs, **condition("Admitted"), admission={"podSetAssignments": [held]}),
-                _workload(full, conditions=[missing]),
+                _workload(runs, **condition("Admitted"), admission=_HELD),
+                _workload(full, conditions=[_missing(1)]),
             ),
         )
     )
@@ -313,17 +288,12 @@ def test_the_page_shows_this_status() -> None:
 
 def test_the_same_reason_is_given_once() -> None:
     """Thousands of Jobs that wait for the same quota have one line, and another reason its own."""
-    missing = {
-        "type": "QuotaReserved",
-        "status": "False",
-        "message": "insufficient unused quota for cpu in flavor spot, 1 more needed",
-    }
     jobs = [made(f"full-{number}", minutes=9) for number in range(3000)]
     other = made("other", minutes=5)
     report = _status(
         Snapshot(
             controllers={"Job": (*jobs, other)},
-            workloads=(*(_workload(job, conditions=[missing]) for job in jobs), _workload(other)),
+            workloads=(*(_workload(job, conditions=[_missing(1)]) for job in jobs), _workload(other)),
         )
     )
     lines = [line.strip() for line in _text(report).splitlines() if " in cpu for " in line]

@@ -14,13 +14,12 @@ from ebbtide.analysis.preview.stack_files import StackFiles
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.review_document import ChangeReport, DifferenceReport, FieldChangeReport
-from ebbtide.operations import access
 from ebbtide.operations.engine.stack import Completed, Stack
 from ebbtide.operations.leftovers.stack import existing_elsewhere, existing_refusals
 from ebbtide.operations.update import up
 from ebbtide.operations.update.plan import Done, Plan, done_since, evicted_pools
 from ebbtide.placement.profile import PRIORITIES
-from ebbtide.values.kueue_api import API_VERSION
+from ebbtide.values.kueue_api import API_PATH, API_VERSION
 from tests.unit.operations.objects import made, node, pod
 from tests.unit.operations.world import World
 
@@ -159,26 +158,15 @@ def _is_resolved(stack: _Stack) -> bool:
 
 def test_two_stacks_with_queues_on_one_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second one gets a single answer about the priority classes, whose names are those of the first."""
-
-    class Classes:
-        def find(self, _path: str) -> Any:
-            return {"items": [{"metadata": {"name": name}} for name in PRIORITIES]}
-
-    def outputs() -> dict[str, str]:
-        return {"kubeconfig": "{}"}
-
-    def client(_kubeconfig: str, _consequence: str) -> Classes:
-        return Classes()
-
-    monkeypatch.setattr(access, "client", client)
-    stack = SimpleNamespace(name="second", outputs=outputs)
-    update = up.Update(cast("Stack", stack), cast("StackFiles", None), Console())
+    found = {f"{API_PATH}/workloadpriorityclasses/{name}": made(name, "") for name in PRIORITIES}
+    world = World([], found)
+    world.serve(monkeypatch)
     kind = f"kubernetes:{API_VERSION}:WorkloadPriorityClass"
     classes = tuple(
         Resource(urn=name, type=kind, name=name, inputs={"metadata": {"name": name}}) for name in PRIORITIES
     )
     recording = Recording(project="shop", stack="second", resources=classes)
-    (message,) = existing_refusals(update.stack, recording, {"resources": []}, update.log)
+    (message,) = existing_refusals(cast("Stack", world), recording, {"resources": []}, pytest.fail)
     assert message.startswith("Nothing was changed: another stack has queues on this cluster")
     assert ": ebbtide-high, ebbtide-low, ebbtide-normal. The first destroy" in message
 
@@ -201,17 +189,8 @@ def test_a_new_cluster_has_nothing_yet(
 ) -> None:
     """Objects are looked for on the cluster that exists, and not if the update creates one; other new
     resources, and a cluster that is only read, change nothing."""
-
-    class Namespaces:
-        def find(self, path: str, **_: str) -> Any:
-            return {"metadata": {"name": "vision"}} if path.endswith("/namespaces/vision") else None
-
-    def client(_kubeconfig: str, _consequence: str) -> Namespaces:
-        return Namespaces()
-
-    monkeypatch.setattr(access, "client", client)
-    stack = SimpleNamespace(name="dev", outputs=lambda: {"kubeconfig": "{}"})
-    update = up.Update(cast("Stack", stack), cast("StackFiles", None), Console())
+    world = World([], {"/api/v1/namespaces/vision": made("vision", "")})
+    world.serve(monkeypatch)
     namespace = "kubernetes:core/v1:Namespace"
     cluster, pool = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"
     others = {
@@ -226,7 +205,8 @@ def test_a_new_cluster_has_nothing_yet(
     recording = Recording(project="shop", stack="dev", resources=(vision, *others))
     has_own = created in ("a cluster beside it", "no cluster but its own")
     known = [{"urn": "c", "type": cluster, "custom": True}] if has_own else []
-    assert bool(existing_refusals(update.stack, recording, {"resources": known}, update.log)) is refused
+    found = existing_refusals(cast("Stack", world), recording, {"resources": known}, pytest.fail)
+    assert bool(found) is refused
 
 
 def test_an_existing_resource_has_the_inputs_that_were_sent() -> None:
@@ -303,13 +283,9 @@ def test_objects_have_the_ids_of_the_provider(
 
 def test_an_add_on_in_another_namespace_is_not_installed_twice() -> None:
     """The cluster has its kinds: the update would end halfway, with conflicts of field managers."""
-    kinds = {"localqueues.kueue.x-k8s.io"}
-
-    def find(path: str) -> bool:
-        return path.rpartition("/")[2] in kinds
-
-    api = SimpleNamespace(find=find)
-    found = list(existing_elsewhere(cast("Any", api), {"kueue-system", "katib", "vision"}))
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    world = World([], {f"{definitions}/localqueues.kueue.x-k8s.io": made("a", "")})
+    found = list(existing_elsewhere(world, {"kueue-system", "katib", "vision"}))
     assert [text.partition(" and")[0] for text in found] == ["Nothing was changed: the cluster has Kueue,"]
     assert "`addons: {kueue: {existing: true}}` to use the Kueue that is there" in found[0]
 
@@ -347,8 +323,7 @@ def test_the_work_that_an_update_evicts_is_named(monkeypatch: pytest.MonkeyPatch
             f"/apis/batch/v1/jobs/{pool}": job,
         }
     world.serve(monkeypatch)
-    stack = SimpleNamespace(name="added", outputs=dict)
-    update = up.Update(cast("Stack", stack), cast("StackFiles", None), Console())
+    update = up.Update(cast("Stack", world), cast("StackFiles", None), Console())
     plan = Plan((), "Update stack added?", False, (), frozenset(), (), frozenset({"spot"}))  # noqa: FBT003
     question, lines = update.evicted(plan, {"resources": []})
     assert question == "Update stack added, and evict 1 piece of work?"
