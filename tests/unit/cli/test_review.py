@@ -219,42 +219,20 @@ def test_a_lower_price_permits_nothing(project: Path) -> None:
         assert ("permits what fails maximum-cost today" in text) is (new == POOL)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "loosened"),
-    [
-        (
-            "limits: {maximumUsdPerHour: 0.01}",
-            "limits: {maximumUsdPerHour: 60}",
-            "limits.maximumUsdPerHour is 60.0, and was 0.01.",
-        ),
-        (
-            "limits: {maximumUsdPerHour: 0.01}",
-            'limits: {maximumUsdPerHour: 0.01}, exceptions: [{EXCEPTION, until: "2999-01-31"}]',
-            "valid until 2999-01-31, and is new (reason: a sale).",
-        ),
-        (
-            'limits: {maximumUsdPerHour: 0.01}, exceptions: [{EXCEPTION, until: "2020-01-31"}]',
-            'limits: {maximumUsdPerHour: 0.01}, exceptions: [{EXCEPTION, until: "2999-01-31"}]',
-            "valid until 2999-01-31, and was valid until 2020-01-31 (reason: a sale).",
-        ),
-    ],
-    ids=["a raised limit", "a new exception", "a renewed exception"],
-)
-def test_a_policy_alone_can_be_reviewed(project: Path, before: str, after: str, loosened: str) -> None:
+def test_a_policy_alone_can_be_reviewed(project: Path) -> None:
     """If the base violates its own policy, a change of the policy alone warns of what it loosens, and a
     change of the stack besides is refused."""
     (project / "__main__.py").write_text(POOL)
-    config = project / "Pulumi.dev.yaml"
-    exception = "rule: maximum-cost, resource: stack, reason: a sale"
-    for policy in (before, after):
-        config.write_text(f"{DEV}  ebbtide:policy: {{{policy.replace('EXCEPTION', exception)}}}\n")
+    for limit in (0.01, 60):
+        policy = f"  ebbtide:policy: {{limits: {{maximumUsdPerHour: {limit}}}}}\n"
+        (project / "Pulumi.dev.yaml").write_text(DEV + policy)
         commit_all(project.parent)
     result = _review(project, "--against", "main~1")
     text = " ".join(result.stdout.split())
     assert result.exit_code == 0, text
     assert text.startswith("WARN shop/dev against main~1: no change")
     assert f"The change by {git(project, 'log', '-1', '--format=%an').strip()} loosens the policy: " in text
-    assert f"{loosened} Nothing else changes:" in text
+    assert "limits.maximumUsdPerHour is 60.0, and was 0.01. Nothing else changes:" in text
     (project / "__main__.py").write_text(POOL.replace("node_count=1", "node_count=2"))
     result = _review(project, "--against", "main~1")
     assert result.exit_code == 1
