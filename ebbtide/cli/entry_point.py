@@ -24,24 +24,22 @@ from ebbtide.cli.adopt import adopt
 from ebbtide.cli.consoles import ExitStatus, discard_output, prepare_streams, say, write
 from ebbtide.cli.cost import cost
 from ebbtide.cli.cp import cp
-from ebbtide.cli.destroy import destroy
 from ebbtide.cli.doctor import doctor, quota
 from ebbtide.cli.error_output import advice, explain, message_of, unexplained
 from ebbtide.cli.follow import follow
 from ebbtide.cli.init import init
 from ebbtide.cli.job import job
 from ebbtide.cli.jobs import cancel, jobs, rerun, why
+from ebbtide.cli.lifecycle import destroy, extend, reap, sleep, wake
 from ebbtide.cli.logs import logs
 from ebbtide.cli.machines import machines, prices_refresh
 from ebbtide.cli.options import Command, PreviewFormat, stack_files, stack_names
 from ebbtide.cli.profile import profile, schema
-from ebbtide.cli.reap import extend, reap
 from ebbtide.cli.rehearse import rehearse
 from ebbtide.cli.replay import replay, trace_export, trace_fetch
 from ebbtide.cli.review import preview, review, write_failure
 from ebbtide.cli.run import RunCommand, run, sweep
 from ebbtide.cli.sessions import notebook, shell
-from ebbtide.cli.sleep import sleep, wake
 from ebbtide.cli.status import drift, status
 from ebbtide.cli.up import up
 from ebbtide.operations.engine.interrupts import is_for_interrupt, keep_interrupts

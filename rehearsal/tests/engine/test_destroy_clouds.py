@@ -108,7 +108,7 @@ def test_a_permanent_stack_is_destroyed_by_its_name(run: Commands, monkeypatch: 
     status, out, errors = run.run("destroy", "prod", "--confirm-name", "prod")
     assert (status, errors) == (0, "")
     assert "Stack prod is destroyed." in out
-    monkeypatch.setattr("ebbtide.cli.destroy.can_ask", lambda: True)
+    monkeypatch.setattr("ebbtide.cli.lifecycle.can_ask", lambda: True)
     assert run.run("destroy", "typed", typed="other\n")[0] == 2
     status, out, _ = run.run("destroy", "typed", typed="typed\n")
     assert status == 0

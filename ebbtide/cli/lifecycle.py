@@ -1,6 +1,8 @@
-"""The `extend` and `reap` commands. Their dependencies are imported on execution."""
+"""The `sleep`, `wake`, `extend`, `reap` and `destroy` commands, importing what they need when they run."""
 
 import sys
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,26 +10,102 @@ import typer
 
 from ebbtide.cli.consoles import ExitStatus, console, say, write
 from ebbtide.cli.options import (
+    BackendStack,
     ConfigFile,
     Cwd,
     Format,
     PreviewFormat,
+    SelectedStack,
     Stack,
+    Yes,
+    duration,
     opened_stack,
     stack_name,
 )
-from ebbtide.cli.up import up
+from ebbtide.cli.up import can_ask, confirmed, up
+from ebbtide.errors import EbbtideError
 from ebbtide.values import clock, durations
 from ebbtide.values.clock import in_utc
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.given_command import given_command
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from rich.table import Table
 
     from ebbtide.operations.ending.expiry import Reaping
+    from ebbtide.operations.sleep import Sleeper
+
+
+class SleepOptionsError(EbbtideError):
+    """Mutually exclusive options."""
+
+    rule = "sleep-options"
+
+
+def sleep(
+    stack: BackendStack = None,
+    *,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until running work has ended.")] = False,
+    now: Annotated[
+        bool, typer.Option("--now", help="End running work; work of queues runs again when the stack wakes.")
+    ] = False,
+    planned: Annotated[
+        timedelta | None,
+        typer.Option(
+            "--for",
+            parser=duration,
+            metavar="DURATION",
+            help="Time until the stack is woken, such as 11h; rejected if the stack expires before.",
+        ),
+    ] = None,
+    config_file: ConfigFile = None,
+    cwd: Cwd = Path(),
+) -> None:
+    """Stop a stack's machines and keep its waiting work.
+
+    Queues are held, then AKS stops the cluster, and on GKE all node pools go to zero. An interrupted command
+    continues with the same call. Exit status 1: work runs, and neither --wait nor --now is given, or the
+    stack expires before it is woken; nothing was changed.
+    """
+    if wait and now:
+        raise SleepOptionsError("--wait and --now exclude each other: write one of them.")
+    opened = _opened(stack, config_file, cwd)
+    from ebbtide.operations import sleep as sleeping
+
+    running = sleeping.Running.WAIT if wait else sleeping.Running.END if now else sleeping.Running.REFUSE
+    if not sleeping.sleep(opened, running, say, planned):
+        raise typer.Exit(ExitStatus.FOUND)
+
+
+def wake(stack: BackendStack = None, *, config_file: ConfigFile = None, cwd: Cwd = Path()) -> None:
+    """Start a sleeping stack's machines and release its queues.
+
+    An interrupted command continues with the same call. In a region without capacity the cloud may be unable
+    to start the machines.
+    """
+    opened = _opened(stack, config_file, cwd)
+    from ebbtide.operations import sleep as sleeping
+
+    sleeping.wake(opened, say)
+
+
+def _opened(stack: str | None, config_file: Path | None, cwd: Path) -> "Sleeper":
+    name = stack_name(stack, config_file)
+    given_command().begin(name)
+    from ebbtide.clients.clouds import connect
+    from ebbtide.operations.sleep import sleeper
+
+    files, _, opened = opened_stack(name, config_file, cwd)
+    with files.prices():
+        return sleeper(
+            name,
+            opened.exported(),
+            opened.outputs(),
+            lambda cluster: connect.cluster_power(cluster.cloud, cluster.id, cluster.pools),
+        )
 
 
 def _account(kind: str) -> Any:
@@ -186,3 +264,82 @@ def extend(
         f"{in_utc(extension.before)}: lifetime is {extension.hours} hours in {files.config_file.name}."
     )
     up(name, yes=yes, config_file=config_file, cwd=cwd)
+
+
+def destroy(
+    stack: SelectedStack = None,
+    *,
+    yes: Yes = False,
+    confirm_name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STACK", help="Name of the stack, to confirm the destruction of a permanent one."
+        ),
+    ] = None,
+    keep_volumes: Annotated[
+        bool, typer.Option("--keep-volumes", help="Keep the disks of users' volumes.")
+    ] = False,
+    delete_orphans: Annotated[
+        bool,
+        typer.Option("--delete-orphans", help="Delete resources of the cluster that remain in the cloud."),
+    ] = False,
+    config_file: ConfigFile = None,
+    cwd: Cwd = Path(),
+) -> None:
+    """Destroy a stack after listing the work that would end.
+
+    Users' load balancers and volumes are deleted first, then your own `pulumi destroy` runs, with your
+    backend and login; at the end the cloud is asked what is left of the cluster. A permanent stack is
+    confirmed by its name. Exit status 1: something remains, because you did not confirm, the engine failed
+    midway, or buckets and disks remain. Exit status 2: nothing was changed, as in another project or
+    subscription than the stack's.
+    """
+    given = given_command()
+    given.begin()
+    from ebbtide.operations.ending import destroy as destroying
+
+    name = stack_name(stack, config_file) if stack or config_file else _selected(cwd)
+    given.begin(name)
+    files, _, opened = opened_stack(name, config_file, cwd)
+    is_asked = can_ask() and not yes
+
+    def ask_name(question: str) -> str | None:
+        return typer.prompt(question) if confirm_name is None and is_asked else confirm_name
+
+    def ask_orphans(question: str, lines: "Iterable[str]") -> bool:
+        if delete_orphans or not is_asked:
+            return delete_orphans
+        for line in lines:
+            say(line)
+        return typer.confirm(question)
+
+    options = destroying.Options(
+        config_file=files.config_file.name,
+        confirm=partial(confirmed, yes=yes),
+        ask_name=ask_name,
+        ask_orphans=ask_orphans,
+        config=files.config,
+        declaration=files.declaration() if files.source else {},
+        keep_volumes=keep_volumes,
+    )
+    outcome = destroying.destroy(opened, options, console(sys.stdout))
+    if outcome and outcome.interrupted:
+        raise typer.Exit(ExitStatus.INTERRUPTED)
+    if outcome is None or outcome.leftovers or not outcome.done:
+        raise typer.Exit(ExitStatus.FOUND)
+
+
+def _selected(cwd: Path) -> str:
+    """Return the stack that `pulumi stack select` selected, as `pulumi destroy` does.
+
+    Raises:
+        OperationError: none is selected.
+    """
+    from ebbtide.declaration.project.configuration import project_directory
+    from ebbtide.operations.engine.backend import Backend
+    from ebbtide.operations.engine.failures import OperationError
+
+    if (name := Backend(project_directory(cwd.resolve())).selected) is None:
+        again = given_command().on_stack("destroy", "STACK")
+        raise OperationError(f"No stack is named, and Pulumi has none selected. Write: {again}")
+    return name
