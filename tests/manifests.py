@@ -103,14 +103,15 @@ HOME = SystemPlacement(
 )
 
 
-def _rendered() -> Path:
+def rendered() -> Path:
+    """Return the cache of rendered files."""
     return tools_cache.directory().parent / "manifests"
 
 
 def path_of(name: str) -> Path | None:
     """Return the rendered file: in `$EBBTIDE_MANIFESTS`, else in the cache, else None."""
     directories = [Path(os.environ[_DIRECTORY]).absolute()] if os.environ.get(_DIRECTORY) else []
-    paths = (directory / name for directory in (*directories, _rendered()))
+    paths = (directory / name for directory in (*directories, rendered()))
     return next((path for path in paths if path.is_file()), None)
 
 
@@ -156,14 +157,14 @@ def reading_minimal() -> Generator[None]:
     _minimal.reset(token)
 
 
-def _render(name: str) -> None:
+def render(name: str) -> None:
     """Render a kustomization into the cache as the Kubernetes provider does, from local git repositories."""
     released = RELEASED[name]
     with narration(Console(stderr=True)) as on_step:
         tools = ensure(("kustomize", *released.data), on_step=on_step)
-    _rendered().mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=_rendered()) as work:
-        redirected = mirror(Path(work) / "git", tools, [], Path(work))
+    rendered().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=rendered()) as work:
+        redirected = mirror(Path(work) / "repositories", tools, [], Path(work))
         path = os.pathsep.join((work, os.environ["PATH"]))
         environment = {**os.environ, **redirected, "PATH": path}
         file = Path(work) / name
@@ -171,7 +172,7 @@ def _render(name: str) -> None:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
             raise ToolError(f"{released.address} could not be rendered: {done.stderr.strip()}")
-        file.rename(_rendered() / name)
+        file.rename(rendered() / name)
 
 
 def _accept(path: Path) -> None:
@@ -216,7 +217,7 @@ if __name__ == "__main__":
     for name in RELEASED:
         try:
             if path_of(name) is None:
-                _render(name)
+                render(name)
             if path := path_of(name):
                 (_accept if "--accept" in sys.argv else _read)(path)
                 sys.stdout.write(f"{path}\n")

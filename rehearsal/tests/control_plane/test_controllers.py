@@ -1,5 +1,6 @@
 """Controllers that really run while a pod of theirs is on a node: Katib's, from what is declared."""
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from ebbtide_rehearsal.tools.progress import narration
 from rehearsal.tests.control_plane.cluster import Object, namespace, node, pod, priority_class, wait
 from rehearsal.tests.control_plane.commands import Kubectl, run
 from rehearsal.tests.control_plane.kueue import GKE_PORTS
-from tests.manifests import HOME, after
+from tests.manifests import HOME, KATIB, RELEASED, after, render
 from tests.repository import ROOT, declaration
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
@@ -65,6 +66,14 @@ def installed() -> Tools:
 def katib(tmp_path_factory: pytest.TempPathFactory, installed: Tools) -> Iterator[ControlPlane]:
     """A cluster in which its controller really runs."""
     yield from _cluster(tmp_path_factory.mktemp("katib"), _tools("katib-controller"), installed)
+
+
+def test_the_released_manifests_are_rendered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make manifests` renders Katib's kustomization to the digest of its release."""
+    monkeypatch.setattr("tests.manifests.rendered", lambda: tmp_path)
+    render(KATIB)
+    content = (tmp_path / KATIB).read_bytes()
+    assert hashlib.sha256(content).hexdigest() == RELEASED[KATIB].sha256
 
 
 def _ready(deployment: Object) -> bool:
