@@ -165,23 +165,6 @@ def test_the_review_and_the_refusal_of_changes_agree(overrides: dict[str, Any]) 
     assert action == ("replace" if refused else "update")
 
 
-def test_a_larger_maximum() -> None:
-    """Two more nodes with their accelerators, disks and gateway."""
-    review = _reviewed("t4", nodes={"max": 6})
-    usd, quotas = _difference(review)
-    disk, nat = 100 * 0.1 / 730, 0.0014
-    node = _rate("n1-highmem-8") + 4 * _rate("gpu:nvidia-tesla-t4") + disk + nat
-    assert usd == pytest.approx(2 * node)
-    assert quotas == {
-        "PREEMPTIBLE_CPUS": (32, 48),
-        "PREEMPTIBLE_NVIDIA_T4_GPUS": (16, 24),
-        "GPUS_ALL_REGIONS": (16, 24),
-        "SSD_TOTAL_GB": (1490, 1690),
-    }
-    assert review.verdict == "pass"
-    assert _updated_pool(review, "autoscaling.totalMaxNodeCount") == ("t4", "update", 4, 6)
-
-
 def test_a_spot_pool_made_on_demand() -> None:
     """The difference is shown, and a pool that `ebbtide up` creates beside the old one: a warning."""
     review = _reviewed("t4", capacity="on-demand")
