@@ -7,7 +7,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -188,7 +188,9 @@ class Report:
     @property
     def total(self) -> Sum:
         """The sum of all nodes."""
-        return _total(self.nodes)
+        names = [part.name for part in fields(Sum) if part.name != "name"]
+        sums = (cast("Any", sum(getattr(item, name) for item in self.nodes)) for name in names)
+        return Sum("total", *sums)
 
 
 def read_record(api: Api, start: float, now: float) -> Record:
@@ -282,20 +284,6 @@ def _grouped(lines: Iterable[Line], by: By, start: float, end: float) -> tuple[S
         name = f"{line.namespace}/{name}" if by == "job" else name
         sums.setdefault(name, Sum(name)).add(line, start, end)
     return tuple(sorted(sums.values(), key=lambda item: (-item.cost, item.name)))
-
-
-def _total(sums: Sequence[Sum]) -> Sum:
-    total = Sum("total")
-    for item in sums:
-        total.node_hours += item.node_hours
-        total.cost += item.cost
-        total.running += item.running
-        total.disruptions += item.disruptions
-        total.unpriced_hours += item.unpriced_hours
-        total.uncertain += item.uncertain
-        total.per_hour += item.per_hour
-        total.estimated |= item.estimated
-    return total
 
 
 def _notes(record: Record, start: float, nodes: Sequence[Sum], work: Sequence[Sum]) -> Iterator[str]:

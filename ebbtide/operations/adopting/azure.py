@@ -131,14 +131,13 @@ class _Reading:
             for key, value in item.items()
             if key not in ("id", "name", "type", "resourceGroup", "properties", "agentPoolProfiles")
         }
-        document |= {"resourceName": names["cluster"], "resourceGroupName": names["group"]}
         document["identity"] = _identity(item.get("identity") or {})
         document["networkProfile"] = _without_copies(item.get("networkProfile") or {})
         if Inputs(document).text("servicePrincipalProfile.clientId") == "msi":
             del document["servicePrincipalProfile"]
         if _is_of_aks(item):
             del document["identityProfile"]
-        self._put(CLUSTER, _path(names), names["cluster"], document)
+        self._put(CLUSTER, names, names["cluster"], document)
         for pool in item.get("agentPoolProfiles") or ():
             self._pool(pool, {**names, "pool": str(pool.get("name"))})
         for part in item.get(UNREAD, ()):
@@ -166,27 +165,25 @@ class _Reading:
             and key != "powerState"
             and not (key == "count" and item.get("enableAutoScaling"))
         }
-        document |= {
-            "type": kind,
-            "agentPoolName": names["pool"],
-            "resourceName": names["cluster"],
-            "resourceGroupName": names["group"],
-        }
-        self._put(AGENT_POOL, _path(names), names["pool"], document, inline=is_system)
+        document |= {"type": kind, "agentPoolName": names["pool"]}
+        self._put(AGENT_POOL, names, names["pool"], document, inline=is_system)
 
     def _schedule(self, item: Mapping[str, Any], names: Mapping[str, str]) -> None:
         document = {key: item.get(key) for key in ("maintenanceWindow", "timeInWeek", "notAllowedTime")}
-        document |= {
-            "configName": names["schedule"],
-            "resourceName": names["cluster"],
-            "resourceGroupName": names["group"],
-        }
-        self._put(MAINTENANCE, _path(names), names["schedule"], document)
+        document["configName"] = names["schedule"]
+        self._put(MAINTENANCE, names, names["schedule"], document)
 
     def _put(
-        self, token: str, id_: str, name: str, document: Mapping[str, Any], *, inline: bool = False
+        self,
+        token: str,
+        names: Mapping[str, str],
+        name: str,
+        document: Mapping[str, Any],
+        *,
+        inline: bool = False,
     ) -> None:
-        fits = fitted(token, document)
+        own, id_ = {"resourceName": names["cluster"], "resourceGroupName": names["group"]}, _path(names)
+        fits = fitted(token, {**document, **own})
         self.resources = [item for item in self.resources if (item.type, item.id) != (token, id_)]
         inputs, withheld = without_secrets(fits.inputs)
         self.resources.append(

@@ -43,6 +43,7 @@ _WITHOUT_KUEUE: Final = (
 _WITHOUT_QUEUES: Final = (
     "Its nodes are queued, and need a queue of the stack, which no ClusterQueue of the cluster becomes."
 )
+_NO_SYSTEM_POOL: Final = "No pool can be the system pool: none always has a node and admits any pod."
 _WITH_KUEUE: Final = "It has a Kueue of its owner's, and a stack installs Kueue on a whole cluster itself."
 _GKE_MANAGED: Final = "components.gke.io/gke-managed-components"
 """A taint that GKE's own pods tolerate (GKE docs, isolate-workloads-dedicated-nodes, 2026)."""
@@ -154,19 +155,17 @@ def draft_of(found: Found, top: Fields, cloud: Fields, *, pools_only: bool, with
     declared = (name for name, pool in read.items() if pool.role is Role.SYSTEM)
     others = (name for name, pool in read.items() if _can_be_system(pool))
     system = next(declared, None) or next(others, None)
-    if not pools_only and system is None:
+    is_aks = found.cloud is CloudKind.AKS
+    obstacles = (
+        _NO_SYSTEM_POOL if system is None else "",
+        azure.obstacle(found) if is_aks else "",
+        _WITH_KUEUE if found.objects else "",
+    )
+    if not pools_only and (reason := next(filter(None, obstacles), "")):
         pools_only = True
-        reason = "No pool can be the system pool: none always has a node and admits any pod."
         left_out.append(LeftOut(name="cluster", reason=reason))
-    if not pools_only and found.cloud is CloudKind.AKS and (reason := azure.obstacle(found)):
-        pools_only = True
-        left_out.append(LeftOut(name="cluster", reason=reason))
-    if not pools_only and found.objects:
-        pools_only = True
-        left_out.append(LeftOut(name="cluster", reason=_WITH_KUEUE))
     inline = {resource.name for resource in found.pools if resource.inline}
     addons = NO_ADDONS
-    is_aks = found.cloud is CloudKind.AKS
     if any(pool.has_gpus and (is_aks or not pool.has_cloud_driver) for pool in read.values()):
         # Something else installs the driver, or the device plugin that AKS has not, and goes on to do so.
         addons = Addons(drivers="none")
@@ -178,21 +177,19 @@ def draft_of(found: Found, top: Fields, cloud: Fields, *, pools_only: bool, with
     pools: dict[str, Fields] = {}
     for name, pool in read.items():
         if pools_only and name in inline:
-            left_out.append(LeftOut(name=f"pool {name}", reason=_OF_OWNER))
-            continue
-        if name in is_queued and not has_queues:
+            reason = _OF_OWNER
+        elif name in is_queued and not has_queues:
             reason = _WITHOUT_QUEUES if found.objects else _WITHOUT_KUEUE
-            left_out.append(LeftOut(name=f"pool {name}", reason=reason))
-            continue
-        if pool.nodes.count == 0:
+        elif pool.nodes.count == 0:
             place = {**cluster.inputs, "cluster": cluster.name, "pool": name}
             reason = f"{_EMPTY}: {_AUTOSCALE[found.cloud].format_map(place)}"
-            left_out.append(LeftOut(name=f"pool {name}", reason=reason))
+        else:
+            is_system = not pools_only and name == system
+            pools[name] = writer.pool_fields(
+                pool, is_system=is_system, cluster=cluster, cloud=cloud, addons=addons
+            )
             continue
-        is_system = not pools_only and name == system
-        pools[name] = writer.pool_fields(
-            pool, is_system=is_system, cluster=cluster, cloud=cloud, addons=addons
-        )
+        left_out.append(LeftOut(name=f"pool {name}", reason=reason))
     in_order = dict(sorted(pools.items(), key=lambda item: item[0] != system))
     fields = {key: value for key, value in cloud.items() if key != "overrides"}
     own = writer.existing_fields(fields, cluster.name) if pools_only else writer.cloud_fields(fields)

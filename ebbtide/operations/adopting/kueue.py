@@ -13,7 +13,7 @@ from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.faults import DeclarationError
-from ebbtide.operations.adopting.found import AdoptionError, Found, LeftOut
+from ebbtide.operations.adopting.found import AdoptionError, LeftOut
 from ebbtide.operations.adopting.kueue_objects import (
     AKS_PREFIX,
     Amounts,
@@ -22,7 +22,6 @@ from ebbtide.operations.adopting.kueue_objects import (
     compare_objects,
     content,
     flavor_pools,
-    kueue_objects,
     left_objects,
     specs,
 )
@@ -60,20 +59,6 @@ class AdoptedQueues:
     left: tuple[LeftOut, ...] = ()
 
 
-def read(document: object, file: str) -> Found | None:
-    """Return Kueue's objects in a document; None if it has none.
-
-    Args:
-        document: a List, or one object, as `kubectl get --output json` prints it.
-        file: its name, for messages.
-
-    Raises:
-        AdoptionError: an object cannot be read.
-    """
-    objects = kueue_objects(document, file)
-    return Found(objects=objects) if objects else None
-
-
 def adopt_queues(
     objects: Sequence[Manifest], declaration: Mapping[str, Any], *, created: Collection[str] = ()
 ) -> AdoptedQueues:
@@ -85,7 +70,8 @@ def adopt_queues(
     with its owner, with all that share pools or Cohort objects with it.
 
     Args:
-        objects: Kueue's objects, as `read` returns them, with the ComputeClasses of fallback queues if any.
+        objects: Kueue's objects, as `kueue_objects` returns them, with the ComputeClasses of fallback queues
+            if any.
         declaration: the object under `ebbtide:cluster` with its pools, and without queues and teams.
         created: namespaces that the stack creates; all others exist, and are never deleted.
 
@@ -133,7 +119,7 @@ def adopted_objects(objects: Sequence[Manifest], recording: Recording) -> Iterat
     of Kueue's objects.
 
     Args:
-        objects: Kueue's objects, as `read` returns them.
+        objects: Kueue's objects, as `kueue_objects` returns them.
         recording: the program with the queues.
     """
     existing = {(text(item, "kind"), *_place(item)): item for item in objects}

@@ -8,8 +8,9 @@ from typing import Any, Final
 from ebbtide.analysis.device_plugins import daemon_sets_of
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.errors import EbbtideError
-from ebbtide.operations.adopting import azure, google, kueue, terraform
+from ebbtide.operations.adopting import azure, google, terraform
 from ebbtide.operations.adopting.found import AdoptionError, Found, FoundResource, LeftOut, merged
+from ebbtide.operations.adopting.kueue_objects import kueue_objects
 from ebbtide.text import did_you_mean, or_list
 from ebbtide.values.user_files import LARGEST_GENERATED, UserFileError, parse_json, read_text
 
@@ -88,8 +89,8 @@ def read_objects(document: object, source: str) -> Found | None:
     Raises:
         AdoptionError: an object of Kueue's cannot be read.
     """
-    queues, daemon_sets = kueue.read(document, source), daemon_sets_of(document)
-    return replace(queues or Found(), daemon_sets=daemon_sets) if queues or daemon_sets else None
+    objects, daemon_sets = kueue_objects(document, source), daemon_sets_of(document)
+    return Found(objects=objects, daemon_sets=daemon_sets) if objects or daemon_sets else None
 
 
 def one_cluster(

@@ -2,7 +2,8 @@
 
 import tempfile
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, cast
@@ -284,15 +285,8 @@ def _found(request: Request) -> Found:
 
 def _live_on_gke(project: str, name: str, location: str | None) -> Found:
     """Read a GKE cluster with the user's credentials."""
-    try:
+    with _or_a_file(f"gcloud container clusters describe {name} --format json"):
         listed = gke_clusters(project)
-    except CloudApiError as error:
-        if error.status in (401, 403):
-            raise AdoptionError(
-                f"{error} Or let the cluster's owner run `gcloud container clusters describe {name} --format "
-                "json`, and name the file with --from."
-            ) from error
-        raise
     there = [item for item in listed if location in (None, item.get("location"))]
     found = google.read(_named(name, there, f"{project}, {location}" if location else project), project)
     assert found is not None  # noqa: S101 - the API lists clusters
@@ -301,7 +295,7 @@ def _live_on_gke(project: str, name: str, location: str | None) -> Found:
 
 def _live_on_aks(subscription: str, name: str, group: str | None) -> Found:
     """Read an AKS cluster with the user's credentials."""
-    try:
+    with _or_a_file(f"az aks show --name {name} --output json"):
         listed = aks_clusters(subscription)
         there = [
             item
@@ -310,16 +304,27 @@ def _live_on_aks(subscription: str, name: str, group: str | None) -> Found:
         ]
         chosen = _named(name, there, f"{subscription}, {group}" if group else subscription)
         schedules = [item for cluster in chosen for item in aks_schedules(subscription, cluster["id"])]
-    except CloudApiError as error:
-        if error.status in (401, 403):
-            raise AdoptionError(
-                f"{error} Or let the cluster's owner run `az aks show --name {name} --output json`, and name "
-                "the file with --from."
-            ) from error
-        raise
     found = azure.read([*chosen, *schedules], subscription)
     assert found is not None  # noqa: S101 - the API lists clusters
     return found
+
+
+@contextmanager
+def _or_a_file(command: str, option: str = "") -> Generator[None]:
+    """Raise an `AdoptionError` in place of a refusal, with the command by which the owner reads the same.
+
+    Args:
+        option: the option that a file replaces; empty for none.
+    """
+    try:
+        yield
+    except (ApiError, CloudApiError) as error:
+        if error.status in (401, 403):
+            instead = f" instead of {option}" if option else ""
+            raise AdoptionError(
+                f"{error} Or let the cluster's owner run `{command}`, and name the file with --from{instead}."
+            ) from error
+        raise
 
 
 def _in_cluster(context: str, found: Found) -> Found:
@@ -343,15 +348,8 @@ def _in_cluster(context: str, found: Found) -> Found:
             f"Context {context} is of another cluster than {cluster.name}: its nodes are of "
             f"{and_list(sorted(pools))}. Name the context of {cluster.name}."
         )
-    try:
+    with _or_a_file(COMMAND, "--context"):
         items = list(_objects(api))
-    except ApiError as error:
-        if error.forbidden:
-            raise AdoptionError(
-                f"{error} Or let the cluster's owner run `{COMMAND}`, and name the file with --from instead "
-                "of --context."
-            ) from error
-        raise
     return sources.read_objects({"items": items}, f"context {context}") or Found()
 
 

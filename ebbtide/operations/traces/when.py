@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from random import Random
 from statistics import median
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import Object, condition, part
@@ -69,6 +69,7 @@ _SUFFIX: Final = re.compile(r"-(?:[0-9]+|[bcdfghjklmnpqrstvwxz2456789]{5})$")
 
 
 # The state of the queues
+_Known = TypeVar("_Known")
 Replayed: TypeAlias = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
 """Replays a request of the replay of jobs with Kueue, and returns the jobs of its document, as JSON."""
 
@@ -129,14 +130,14 @@ def read_present(api: Api, namespace: str, profile: Profile, now: float) -> Pres
         existing, is_complete = read_existing(api, "", replace(profile, teams=())), True
     except ClusterError:
         existing, is_complete = read_existing(api, namespace, profile), False
-    record, notes = _record(api, now), list[str]()
+    record, notes = _read(lambda: find_record(api, now - _EARLIER, now)), list[str]()
     if not is_complete:
         if record is not None:
             existing += _recorded(record, namespace)
         known = "running work of other teams is from the cost record" if record else "work of other teams"
         rest = ", their waiting work is not in it" if record else " is not in it"
         notes.append(f"You may read namespace {namespace} alone: {known}{rest}.")
-    objects = _objects(api)
+    objects, controller = _objects(api), _read(lambda: read_controller(api))
     if not objects and profile.queues:
         notes.append("You may not read ClusterQueues: guarantees of teams are not in it.")
     earlier: dict[tuple[str, str], list[float]] = defaultdict(list[float])
@@ -148,7 +149,7 @@ def read_present(api: Api, namespace: str, profile: Profile, now: float) -> Pres
         now=now,
         jobs=(),
         objects=objects,
-        configuration=_configuration(api),
+        configuration=controller[0] if controller else None,
         nodes=_nodes(api, profile),
         notes=tuple(notes),
         earlier=earlier,
@@ -160,9 +161,10 @@ def _stem(name: str) -> str:
     return _SUFFIX.sub("", name)
 
 
-def _record(api: Api, now: float) -> Record | None:
+def _read(read: Callable[[], _Known | None]) -> _Known | None:
+    """Return what is read; None if the user may not read it, or there is none."""
     try:
-        return find_record(api, now - _EARLIER, now)
+        return read()
     except ApiError:
         return None
 
@@ -220,18 +222,9 @@ def _objects(api: Api) -> tuple[Object, ...]:
     return tuple(objects)
 
 
-def _configuration(api: Api) -> Mapping[str, Any] | None:
-    try:
-        found = read_controller(api)
-    except ApiError:
-        return None
-    return found[0] if found else None
-
-
 def _nodes(api: Api, profile: Profile) -> dict[str, int] | None:
-    try:
-        nodes = api.items("/api/v1/nodes", resourceVersion="0")
-    except ApiError:
+    nodes = _read(lambda: api.items("/api/v1/nodes", resourceVersion="0"))
+    if nodes is None:
         return None
     ready = [
         part(node, "metadata", "labels")

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -9,8 +10,10 @@ import pytest
 
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.declaration.model.declare import declare
-from ebbtide.operations.adopting import google, kueue, sources, terraform
-from ebbtide.operations.adopting.found import Adoption, AdoptionError, Found
+from ebbtide.operations.adopting import google, sources, terraform
+from ebbtide.operations.adopting.found import Adoption, AdoptionError, Found, FoundResource
+from ebbtide.operations.adopting.kueue import adopt_queues
+from ebbtide.operations.adopting.kueue_objects import kueue_objects
 from ebbtide.operations.adopting.proof import adopt
 from ebbtide.values.paths import is_within
 from tests.synth import synth
@@ -51,10 +54,22 @@ def _of_cluster(document: Document) -> Found:
     return found
 
 
-def _proved(found: Found, **options: Any) -> Adoption:
-    whole = sources.one_cluster(found, None)
+def _proved(
+    found: Found, name: str | None = None, record: Callable[[Document], Recording] = synth
+) -> Adoption:
+    whole = sources.one_cluster(found, name)
     top = {"name": "lab", "owner": "ml"}
-    return adopt(whole, top, google.cloud_fields(whole), synth, **{"pools_only": True, **options})
+    return adopt(whole, top, google.cloud_fields(whole), record, pools_only=True)
+
+
+def _exported(token: str, id_: str, inputs: Document, outputs: Document) -> FoundResource:
+    """The first resource of an exported state of another program."""
+    urn = f"urn:pulumi:dev::other::{token}::a"
+    item = {"urn": urn, "type": token, "custom": True, "id": id_, "inputs": inputs, "outputs": outputs}
+    document = {"version": 3, "deployment": {"resources": [item]}}
+    found = terraform.read_pulumi(document, json.dumps(document), "f")
+    assert found
+    return found.resources[0]
 
 
 def _lab(*pools: Document, **changes: Any) -> Document:
@@ -67,12 +82,8 @@ def _left(adoption: Adoption) -> dict[str, str]:
 
 def test_a_pool_of_terraform_keeps_its_limits_its_driver_and_its_identity() -> None:
     """Zero is no maximum, an absent driver is none that replaces the pool, and an empty mode is no mode."""
-    resource: Document = {
-        "type": "google_container_node_pool",
-        "mode": "managed",
-        "instances": [{"attributes": _TERRAFORM}],
-    }
-    found = terraform.read({"version": 4, "terraform_version": "1", "resources": [resource]}, "f")
+    resource = aks_shapes.terraform_resource("google_container_node_pool", "batch", _TERRAFORM)
+    found = terraform.read(aks_shapes.terraform(resource), "f")
     assert found
     both = Found(
         cloud=found.cloud, account="acme-ml", resources=(*_of_cluster(_lab()).resources, *found.resources)
@@ -87,25 +98,13 @@ def test_a_pool_of_terraform_keeps_its_limits_its_driver_and_its_identity() -> N
 
 def test_outputs_of_a_pulumi_state_are_merged_at_any_depth() -> None:
     """An input that the program omits, inside of an object that it has, is in the outputs."""
-    urn = "urn:pulumi:dev::other::gcp:container/nodePool:NodePool::batch"
     inputs = {"nodeConfig": {"guestAccelerators": [{"type": "nvidia-tesla-t4", "count": 1}]}}
     config = {"machineType": "n1-standard-8", "imageType": "COS_CONTAINERD"}
     driver = {"gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"}}
     outputs = {
         "nodeConfig": {**config, "guestAccelerators": [{"type": "nvidia-tesla-t4", "count": 1, **driver}]}
     }
-    item = {
-        "urn": urn,
-        "type": "gcp:container/nodePool:NodePool",
-        "custom": True,
-        "id": _POOL_ID,
-        "inputs": inputs,
-        "outputs": outputs,
-    }
-    document = {"version": 3, "deployment": {"resources": [item]}}
-    found = terraform.read_pulumi(document, json.dumps(document), "f")
-    assert found
-    (batch,) = found.pools
+    batch = _exported("gcp:container/nodePool:NodePool", _POOL_ID, inputs, outputs)
     assert batch.inputs["nodeConfig"] == {
         **config,
         "guestAccelerators": [{"type": "nvidia-tesla-t4", "count": 1, **driver}],
@@ -165,13 +164,7 @@ def test_a_pool_of_the_same_name_is_another_clusters(known: bool) -> None:  # no
     other = _of_cluster(cluster("other", "us-central1-a", [pool("batch", "n2-standard-32")]))
     pools = tuple(item for item in other.resources if known or item in other.pools)
     both = Found(cloud=own.cloud, account="acme-ml", resources=(*pools, *own.resources))
-    adoption = adopt(
-        whole := sources.one_cluster(both, "lab"),
-        {"name": "lab", "owner": "ml"},
-        google.cloud_fields(whole),
-        synth,
-        pools_only=True,
-    )
+    adoption = _proved(both, "lab")
     (batch,) = (item for item in adoption.declaration["pools"] if item["name"] == "batch")
     assert batch["machine"] == "n2-standard-8"
     assert _left(adoption).get("pool batch") == (None if known else "It is of another cluster.")
@@ -236,9 +229,7 @@ def test_a_weight_of_a_queue_is_left_without_the_metadata_server() -> None:
             "spec": {"clusterQueue": "research"},
         },
     ]
-    found = kueue.read({"items": objects}, "f")
-    assert found
-    queues = kueue.adopt_queues(found.objects, adoption.declaration)
+    queues = adopt_queues(kueue_objects({"items": objects}, "f"), adoption.declaration)
     assert [item["name"] for item in queues.fields["queues"]] == ["research"]
     assert "teams" not in queues.fields
     assert "fairSharing.weight of ClusterQueue research" in {part.name for part in queues.left}
@@ -284,20 +275,9 @@ def test_a_secret_of_a_pulumi_export_is_named(*, encrypted: bool) -> None:
     signature = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}
     secret = {**signature, **({"ciphertext": "x"} if encrypted else {"plaintext": json.dumps("s3cret!")})}
     (document, *_) = aks_shapes.VERIFIED
-    urn = "urn:pulumi:dev::other::azure-native:containerservice:ManagedCluster::aks"
     properties = {**document, "httpProxyConfig": {"httpProxy": secret, "noProxy": ["10.0.0.1"]}}
-    item = {
-        "urn": urn,
-        "type": "azure-native:containerservice:ManagedCluster",
-        "custom": True,
-        "id": document["id"],
-        "inputs": properties,
-        "outputs": properties,
-    }
-    export = {"version": 3, "deployment": {"resources": [item]}}
-    found = terraform.read_pulumi(export, json.dumps(export), "f")
-    assert found
-    (made,) = found.clusters
+    token = "azure-native:containerservice:ManagedCluster"  # noqa: S105 - a type
+    made = _exported(token, document["id"], properties, properties)
     assert made.withheld == ("httpProxyConfig",)
     assert "httpProxyConfig" not in made.inputs
 
@@ -329,12 +309,9 @@ def test_a_declaration_that_does_not_settle_says_why() -> None:
         return replace(made, resources=tuple(_with_key(item, rounds[-1]) for item in made.resources))
 
     metadata = {f"k{number}": "found" for number in range(20)}
-    found = sources.one_cluster(
-        _of_cluster(_lab(pool("batch", "n2-standard-8", config={"metadata": metadata}))), None
-    )
-    top = {"name": "lab", "owner": "ml"}
+    found = _of_cluster(_lab(pool("batch", "n2-standard-8", config={"metadata": metadata})))
     with pytest.raises(AdoptionError) as raised:
-        adopt(found, top, google.cloud_fields(found), record, pools_only=True)
+        _proved(found, record=record)
     lines = str(raised.value).splitlines()
     assert lines[0].startswith("The declaration of the cluster does not settle")
     key = rounds[-1]

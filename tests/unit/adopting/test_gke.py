@@ -11,6 +11,7 @@ from ebbtide.operations.adopting import google, sources, terraform
 from ebbtide.operations.adopting.found import CHANGED, LEFT, STATUSES, Adoption, AdoptionError, Found, merged
 from ebbtide.operations.adopting.proof import adopt
 from tests.synth import synth
+from tests.unit.adopting import aks_shapes
 from tests.unit.adopting.gke_shapes import Document, cluster, pool, queued_gpus
 
 
@@ -203,18 +204,14 @@ _ATTRIBUTES = {
 
 def test_a_terraform_state_is_read() -> None:
     """Blocks of one, snake case and singular lists become the provider's inputs; zeroes are not values."""
-    state = {
-        "version": 4,
-        "terraform_version": "1.13.0",
-        "resources": [
-            {"mode": "managed", "type": kind, "instances": [{"attributes": attributes}]}
-            for kind, attributes in (
-                ("google_container_cluster", _ATTRIBUTES),
-                ("google_container_node_pool", {**_NODES, "id": f"{_CLUSTER_ID}/nodePools/batch"}),
-                ("google_service_account", {"id": "nodes"}),
-            )
-        ],
+    attributes: dict[str, Document] = {
+        "google_container_cluster": _ATTRIBUTES,
+        "google_container_node_pool": {**_NODES, "id": f"{_CLUSTER_ID}/nodePools/batch"},
+        "google_service_account": {"id": "nodes"},
     }
+    state = aks_shapes.terraform(
+        *(aks_shapes.terraform_resource(kind, "a", own) for kind, own in attributes.items())
+    )
     found = terraform.read(state, "terraform.tfstate")
     assert found is not None
     adoption = adopt(

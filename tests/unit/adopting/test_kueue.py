@@ -12,7 +12,8 @@ from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.operations.adopting.found import AdoptionError
-from ebbtide.operations.adopting.kueue import AdoptedQueues, adopt_queues, adopted_objects, read
+from ebbtide.operations.adopting.kueue import AdoptedQueues, adopt_queues, adopted_objects
+from ebbtide.operations.adopting.kueue_objects import kueue_objects
 from ebbtide.placement.queue_objects import fallback_objects, layers
 from ebbtide.placement.queueing import queueing
 from tests.declarations import GKE, Declaration, changed
@@ -55,9 +56,8 @@ def _on_existing(declaration: Declaration) -> Declaration:
 
 
 def _adopted(objects: list[dict[str, Any]], declaration: Declaration, **more: Any) -> AdoptedQueues:
-    found = read({"kind": "List", "items": objects}, "kueue.json")
-    assert found is not None
-    return adopt_queues(found.objects, declaration, **more)
+    found = kueue_objects({"kind": "List", "items": objects}, "kueue.json")
+    return adopt_queues(found, declaration, **more)
 
 
 _ALTERNATIVES = changed(
@@ -456,7 +456,7 @@ def test_a_document_without_objects_of_kueue_is_none() -> None:
     """A List of other kinds, and what is not an object, are another module's."""
     pods = {"kind": "List", "items": [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}]}
     documents: list[object] = [pods, [], {"items": 3}, None]
-    assert [read(document, "a.json") for document in documents] == [None] * 4
+    assert [kueue_objects(document, "a.json") for document in documents] == [()] * 4
 
 
 @pytest.mark.parametrize(
@@ -470,7 +470,7 @@ def test_a_document_without_objects_of_kueue_is_none() -> None:
 def test_an_object_that_cannot_be_read_is_refused(item: dict[str, Any], message: str) -> None:
     """One message names the file and the object."""
     with pytest.raises(AdoptionError, match=message) as refused:
-        read({"kind": "List", "items": [item]}, "kueue.json")
+        kueue_objects({"kind": "List", "items": [item]}, "kueue.json")
     assert str(refused.value).startswith("kueue.json: ")
 
 
