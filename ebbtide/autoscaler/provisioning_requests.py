@@ -47,6 +47,7 @@ _OVER: Final = RequestCondition(
 )
 _CLASSES: Final = {"gke": (QUEUED, CHECK, ATOMIC), "aks": (CHECK, ATOMIC)}
 _ACCEPTED: Final = "Provisioning Request was successfully queued."
+_PROVISIONED: Final = "Provisioning Request was successfully provisioned."
 _EXPIRED: Final = (
     "Capacity booking for the Provisioning Request has expired and the nodes are now candidates for scale "
     "down when underutilized."
@@ -133,7 +134,10 @@ def _provision(
 ) -> Decision:
     machines = nodes_of(request, snapshot.machines)
     if machines:
-        return _provisioned(request) if all(_is_ready(machine, snapshot) for machine in machines) else None
+        if not all(_is_ready(machine, snapshot) for machine in machines):
+            return None
+        details = {"ResizeRequestName": resize_request(request.id)}
+        return RequestCondition("Provisioned", "Provisioned", _PROVISIONED, details=details)
     pools = [pool for pool in snapshot.pools if pool.capacity == "queued"]
     orders = [
         order for pool in pools for zone in pool.zones if (order := _order(request, pool, zone, snapshot))
@@ -173,7 +177,8 @@ def _infeasible(
         return RequestCondition(
             "Failed", "ProvisioningRequestNotSchedulableInNodepool", _why_not(request, pools, snapshot)
         )
-    if not any(_is_scheduled(order.pool) for order in orders):
+    # Flex-start supports accelerators and the series H4D (GKE docs, concepts/dws, 2026).
+    if not any(order.pool.accelerator or order.pool.machine.startswith("h4d-") for order in orders):
         return RequestCondition(
             "Failed", "ResizeRequestFailed", "Resize requests without accelerators are not supported."
         )
@@ -183,18 +188,6 @@ def _infeasible(
             "Failed", "NodepoolSizeReached", f"Max nodepool size reached, affected nodepools: {names}"
         )
     return None
-
-
-def _is_scheduled(pool: NodePool) -> bool:
-    """Return whether flex-start supports the pool's machine: accelerators and the series H4D (GKE docs,
-    concepts/dws, 2026)."""
-    return pool.accelerator is not None or pool.machine.startswith("h4d-")
-
-
-def _provisioned(request: ProvisioningRequest) -> RequestCondition:
-    details = {"ResizeRequestName": resize_request(request.id)}
-    done = "Provisioning Request was successfully provisioned."
-    return RequestCondition("Provisioned", "Provisioned", done, details=details)
 
 
 def _order(

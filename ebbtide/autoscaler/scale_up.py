@@ -102,11 +102,6 @@ def expansion_options(snapshot: ClusterSnapshot, backoff: Mapping[str, float]) -
             )
 
 
-def pending_pods(snapshot: ClusterSnapshot) -> list[Pod]:
-    """Return the pods that wait for a node."""
-    return [pod for pod in snapshot.pods if _waits(pod) and not pod.request]
-
-
 def ignored(snapshot: ClusterSnapshot) -> Iterator[tuple[Pod, str]]:
     """Yield pending pods that never cause a scale-up, with the autoscaler's message: they only get the
     capacity of their ProvisioningRequest (kubernetes/autoscaler, processors/provreq/pods_filter.go, 2026)."""
@@ -129,7 +124,8 @@ def scale_up(
     snapshot: ClusterSnapshot, offered: Sequence[ExpansionOption]
 ) -> tuple[ScaleUp | None, list[NoScaleUpInfo]]:
     """Return the next scale-up, and the pods for which no pool can grow."""
-    _, waiting = schedule(largest_first(pending_pods(snapshot)), unbooked(snapshot))
+    pending = [pod for pod in snapshot.pods if _waits(pod) and not pod.request]
+    _, waiting = schedule(largest_first(pending), unbooked(snapshot))
     unschedulable = [
         NoScaleUpInfo(pod, reasons(pod, offered))
         for pod in waiting

@@ -282,16 +282,11 @@ def _booked_pods(snapshot: ClusterSnapshot) -> Iterator[Pod]:
     queued requests have separate nodes."""
     for request in snapshot.requests:
         booked = "Provisioned" in request.conditions and not request.conditions & {"BookingExpired", "Failed"}
-        if (
-            request.kind in (ATOMIC, CHECK)
-            and booked
-            and _running_pods(request, snapshot) < len(request.pods)
-        ):
+        if request.kind not in (ATOMIC, CHECK) or not booked:
+            continue
+        known = [pod for pod in snapshot.pods if pod.node and f"{pod.namespace}/{pod.request}" == request.id]
+        if len(known) < len(request.pods):
             yield from request.pods
-
-
-def _running_pods(request: ProvisioningRequest, snapshot: ClusterSnapshot) -> int:
-    return sum(bool(pod.node) and f"{pod.namespace}/{pod.request}" == request.id for pod in snapshot.pods)
 
 
 def _complete(snapshot: ClusterSnapshot, pool: NodePool, name: str) -> bool:

@@ -117,7 +117,8 @@ def init(  # noqa: PLR0913 - an option for each answer
         account=account,
         machines=offers,
         location=location or default_location(kind, offers),
-        owner=owner or _login_name(),
+        # The login name, as far as a label can have it.
+        owner=owner or re.sub(r"[^a-z0-9]+", "-", getpass.getuser().lower()).strip("-") or "my-team",
         backend=backend,
         secrets_provider=secrets_provider,
     )
@@ -207,11 +208,6 @@ def _asked(question: str, parse: Callable[[str], _T]) -> _T:
             return parse(answer)
         except (EbbtideError, ValueError) as error:
             say(str(error), err=True)
-
-
-def _login_name() -> str:
-    """Return the user's login name, as far as a label can have it."""
-    return re.sub(r"[^a-z0-9]+", "-", getpass.getuser().lower()).strip("-") or "my-team"
 
 
 def _described(offer: "MachineOffer") -> str:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ebbtide.analysis.preview.stack_files import StackFiles
-    from ebbtide.analysis.recording.values import Plain
     from ebbtide.placement.profile import Profile
 
 _REPOSITORY: Final = Path(__file__).resolve().parents[2]
@@ -40,13 +39,9 @@ def profile(
     """
     del format_  # read by the command line, which reports the errors
     files = stack_files(stack, config_file, cwd)
-    text = (_derived(files) if _is_own_program(files) else _exported(files)).json() + "\n"
-    write(text, out)
-
-
-def _is_own_program(files: "StackFiles") -> bool:
-    """Return whether the program is this repository's, which deploys the stack file's declaration only."""
-    return files.program.resolve() == _REPOSITORY
+    # The program of this repository deploys the stack file's declaration only.
+    is_own = files.program.resolve() == _REPOSITORY
+    write((_derived(files) if is_own else _exported(files)).json() + "\n", out)
 
 
 def _derived(files: "StackFiles") -> "Profile":
@@ -85,6 +80,7 @@ def _recorded(files: "StackFiles") -> "Profile":
         ProfileError: it exports no profile, or one that depends on a cloud's answer.
     """
     from ebbtide.analysis.preview.stack_files import record_stack  # loads Pulumi
+    from ebbtide.analysis.recording.values import UNKNOWN, Secret, leaves
     from ebbtide.placement.profile import Profile
     from ebbtide.placement.profile_sources import OUTPUT, ProfileError, is_profile_text
 
@@ -97,19 +93,13 @@ def _recorded(files: "StackFiles") -> "Profile":
         )
     exported = outputs[OUTPUT]
     readable = is_profile_text(exported) if isinstance(exported, str) else isinstance(exported, dict)
-    if not readable or not _is_plain(exported):
+    if not readable or any(isinstance(leaf, Secret) or leaf is UNKNOWN for _, leaf in leaves(exported)):
         raise ProfileError(
             f"The program of {files.project}/{files.stack} exports a `{OUTPUT}` that is not a profile, or "
             "has secret or unknown values. Export profile(cluster).output(), which depends only on the "
             "declaration."
         )
     return Profile.load(cast("str | Mapping[str, Any]", exported))
-
-
-def _is_plain(value: "Plain") -> bool:
-    from ebbtide.analysis.recording.values import UNKNOWN, Secret, leaves
-
-    return not any(isinstance(leaf, Secret) or leaf is UNKNOWN for _, leaf in leaves(value))
 
 
 class SchemaOf(StrEnum):

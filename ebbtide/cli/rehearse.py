@@ -88,8 +88,10 @@ def rehearse(  # noqa: PLR0913 - one parameter an option, some of which are comm
     if tools:
         module.show_tools(screen)
         return
-    if conflict := _conflict(stay=stay, has_report=bool(scenario or aside), has_limit=bool(for_)):
-        raise module.RehearsalError(conflict)
+    if stay and (scenario or aside):
+        raise module.RehearsalError("--stay excludes --scenario, --format and --out.")
+    if for_ and not stay:
+        raise module.RehearsalError("--for limits the time of --stay: add --stay.")
     files = stack_files(stack, config_file, cwd)
     rehearsal = module.Rehearsal(files, screen, scenario, tuple(manifests or ()), tuple(charts or ()), keep)
     if stay:
@@ -127,10 +129,3 @@ def _module() -> ModuleType:
 
     rehearsal.check_version()
     return rehearsal
-
-
-def _conflict(*, stay: bool, has_report: bool, has_limit: bool) -> str | None:
-    """Return why options exclude each other; None if they do not."""
-    if stay and has_report:
-        return "--stay excludes --scenario, --format and --out."
-    return "--for limits the time of --stay: add --stay." if has_limit and not stay else None

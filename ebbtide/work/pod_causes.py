@@ -47,16 +47,13 @@ def missing_pods(evidence: Evidence, job: Object) -> Cause | None:
             remedy="its owner can end other work there, or an administrator can raise the quota",
             actor=Actor.ADMINISTRATOR,
         )
+    standards = " (see Pod Security Standards)" if "violates PodSecurity" in message else ""
     return Cause(
         reason="PodsRejected",
         message=f"the API server rejects its pods: {message}",
-        remedy=f"its owner can correct the pod template and submit it again{_standard(message)}",
+        remedy=f"its owner can correct the pod template and submit it again{standards}",
         actor=Actor.OWNER,
     )
-
-
-def _standard(message: str) -> str:
-    return " (see Pod Security Standards)" if "violates PodSecurity" in message else ""
 
 
 def pending_pod(evidence: Evidence, pod: Object) -> Cause:

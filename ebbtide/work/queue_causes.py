@@ -174,8 +174,10 @@ def _backoff(evidence: Evidence, workload: Object) -> Cause | None:
 def _blocked(evidence: Evidence) -> Cause | None:
     """Return why its queue admits nothing; None if it admits workloads, or is unknown."""
     local, queue = evidence.local_queue, evidence.queue
+    if local is not None and _stopped(local):
+        return _held(evidence, f"LocalQueue {evidence.queue} of namespace {evidence.namespace}")
     if local is not None:
-        return _held_local(evidence, local) or _inactive(evidence, local)
+        return _inactive(evidence, local)
     names = [item["metadata"]["name"] for item in evidence.local_queues]
     if not names:
         return None
@@ -185,12 +187,6 @@ def _blocked(evidence: Evidence) -> Cause | None:
         remedy=f"its owner can submit it to queue {or_list(names)}",
         actor=Actor.OWNER,
     )
-
-
-def _held_local(evidence: Evidence, local: Object) -> Cause | None:
-    if not _stopped(local):
-        return None
-    return _held(evidence, f"LocalQueue {evidence.queue} of namespace {evidence.namespace}")
 
 
 def _inactive(evidence: Evidence, local: Object) -> Cause | None:
@@ -316,11 +312,12 @@ def _quota(evidence: Evidence, workload: Object, found: Assignment) -> Cause:
     others = "other workloads" if evidence.is_complete else "workloads of other namespaces"
     held = f"held by {_listed(holders) if holders else others}"
     was = _preempted(evidence, workload)
+    behind = f", and it is number {evidence.position} in the queue" if (evidence.position or 1) > 1 else ""
     return Cause(
         reason="WaitingForQuota",
         message=(
             f"{was}queue {evidence.queue} lacks {amount_text(short.resource, short.missing)} of free quota "
-            f"in flavor {short.flavor}, {held}{_behind(evidence)}"
+            f"in flavor {short.flavor}, {held}{behind}"
         ),
         remedy=(
             f"it starts when enough of them end{hidden if holders else ''}; their owners can end them, or an "
@@ -341,12 +338,6 @@ def _preempted(evidence: Evidence, workload: Object) -> str:
     unknown = f"a workload of ClusterQueue {queue}" if queue else "another workload"
     preemptor = owner_name(known, evidence.namespace) if known else unknown
     return f"it was preempted by {preemptor}{f' ({why[1]})' if why else ''}, and "
-
-
-def _behind(evidence: Evidence) -> str:
-    if evidence.position is None or evidence.position == 1:
-        return ""
-    return f", and it is number {evidence.position} in the queue"
 
 
 def _holders(evidence: Evidence, short: Shortage) -> list[tuple[str, str]]:

@@ -82,7 +82,10 @@ class Folder:
         target = io.BytesIO()
         with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as archive:
             if directory:
-                for path in self._directories(directory):
+                parents = {
+                    parent for file in self.files for parent in PurePosixPath(directory, file.path).parents
+                }
+                for path in sorted(map(str, parents - {PurePosixPath()})):  # each after its parent
                     entry = tarfile.TarInfo(path)
                     entry.type, entry.mode = tarfile.DIRTYPE, 0o777
                     archive.addfile(entry)
@@ -98,11 +101,6 @@ class Folder:
                 entry.size = len(content)
                 archive.addfile(entry, io.BytesIO(content))
         return target.getvalue()
-
-    def _directories(self, root: str) -> list[str]:
-        """Return the directories of the files, each after its parent."""
-        parents = {parent for file in self.files for parent in PurePosixPath(root, file.path).parents}
-        return sorted(map(str, parents - {PurePosixPath()}))
 
     def _read(self, file: CodeFile) -> bytes:
         try:
