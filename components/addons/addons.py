@@ -12,14 +12,14 @@ from ebbtide.declaration.model.addons import AddOn, Kueue
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.placement import member_policy, queue_policy
 from ebbtide.placement.derive import tenant_profiles
-from ebbtide.placement.member_policy import HIGHEST_PRIORITY, controllers_priority
+from ebbtide.placement.member_policy import controllers_class
 from ebbtide.placement.profile import Profile
 from ebbtide.placement.queue_objects import fallback_objects
-from ebbtide.placement.queueing import Queueing, object_name, queueing
+from ebbtide.placement.queueing import Flavor, object_name, queueing
 
 from .add_on import AddOnArgs, AddOnComponent, ArtifactStore, Ready
 from .drivers import Drivers, gpu_direct, has_drivers
-from .manifest import InCluster, obj
+from .manifest import InCluster
 from .queues import Queues, QueuesArgs
 from .teams import CreateTeamResources, Tenant, TenantArgs
 
@@ -106,24 +106,6 @@ def _stage(add_on: AddOn) -> _Stage:
     return _Stage.ADMITTED if add_on.spec.frameworks else _Stage.OTHERS
 
 
-def priority_class(declaration: Cluster) -> dict[str, Any]:
-    """Return the priority class of controllers.
-
-    A system pool without taints, which GKE's is, also takes steps of Kubeflow Pipelines, and on an existing
-    cluster pods that members create without a queue. These are preempted if a controller finds no node:
-    webhooks of Kueue, Trainer and Katib fail closed, so that without them no pod of any team would start. Not
-    `system-cluster-critical`, which GKE admits outside of kube-system only with a quota (GKE docs,
-    gpu-operator, 2026).
-    """
-    return obj(
-        "scheduling.k8s.io/v1",
-        "PriorityClass",
-        controllers_priority(declaration),
-        value=HIGHEST_PRIORITY,
-        description="Controllers of the cluster's add-ons",
-    )
-
-
 class Addons(InCluster):
     """Add-ons, tenants and queues of a cluster.
 
@@ -145,9 +127,11 @@ class Addons(InCluster):
         self._inside = pulumi.ResourceOptions(parent=self)
         declaration = args.declaration
         admission, fallbacks = queueing(declaration), fallback_objects(declaration)
-        profiles, policies = tenant_profiles(declaration), member_policy.objects(declaration)
+        flavors, profiles = admission.flavors_by_namespace(), tenant_profiles(declaration)
+        priority, policies = controllers_class(declaration), member_policy.objects(declaration)
         guards = queue_policy.layers(declaration)
-        self._before = self._priority_class()
+        has_controllers = any(add_on.spec.namespace for add_on in declaration.installed)
+        self._before = (self._create(f"{name}-controllers", priority),) if has_controllers else ()
         admitted = self._kinds(_Stage.ADMITTED)
         kueue = self._kinds(_Stage.KUEUE, admitted)
         self._drivers(kueue)
@@ -159,7 +143,7 @@ class Addons(InCluster):
         for subject, policy in policies.items():
             for manifest in policy:
                 self._create(f"{name}-{manifest['kind'].lower()}-{subject}", manifest)
-        self.tenants = dict(self._tenants(kinds, hosts, profiles, admission))
+        self.tenants = dict(self._tenants(kinds, hosts, profiles, flavors))
         if declaration.has_kueue:
             queues = QueuesArgs(
                 fallbacks=fallbacks,
@@ -195,13 +179,6 @@ class Addons(InCluster):
             for add_on in self._args.declaration.installed
             if add_on.spec.namespace and _stage(add_on) is stage
         }
-
-    def _priority_class(self) -> Ready:
-        """Create the priority class of the add-ons' controllers."""
-        declaration = self._args.declaration
-        if not any(add_on.spec.namespace for add_on in declaration.installed):
-            return ()
-        return (self._create(f"{self._name}-controllers", priority_class(declaration)),)
 
     def _drivers(self, kueue: Ready) -> None:
         """Create the networks and DaemonSets of pools with GPUDirect, and the drivers of others."""
@@ -257,7 +234,7 @@ class Addons(InCluster):
         kinds: Ready,
         hosts: Mapping[str, AddOnComponent],
         profiles: Mapping[str, Profile],
-        admission: Queueing,
+        flavors: Mapping[str, tuple[Flavor, ...]],
     ) -> Iterator[tuple[str, Tenant]]:
         """Create the tenants; only declared teams have cloud resources.
 
@@ -265,14 +242,13 @@ class Addons(InCluster):
             kinds: prerequisites of their namespaces.
             hosts: the add-ons that some of their namespaces are created with, by namespace.
             profiles: the placement profile of each, by name.
-            admission: the admission of workloads, with the flavors of each namespace.
+            flavors: those of the queues of each namespace.
 
         Yields:
             The name of each team with its tenant.
         """
         declaration = self._args.declaration
         declared = {team.name for team in declaration.teams}
-        flavors = admission.flavors_by_namespace()
         for team in declaration.tenants:
             host = hosts.get(team.namespace_name)
             args = TenantArgs(

@@ -159,6 +159,24 @@ def controllers_priority(cluster: Cluster) -> str:
     return fitting(f"ebbtide-controllers-{cluster.name}", SUBDOMAIN)
 
 
+def controllers_class(cluster: Cluster) -> Object:
+    """Return the priority class of the add-ons' controllers.
+
+    A system pool without taints, which GKE's is, also takes steps of Kubeflow Pipelines, and on an existing
+    cluster pods that members create without a queue. These are preempted if a controller finds no node:
+    webhooks of Kueue, Trainer and Katib fail closed, so that without them no pod of any team would start. Not
+    `system-cluster-critical`, which GKE admits outside of kube-system only with a quota (GKE docs,
+    gpu-operator, 2026).
+    """
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": controllers_priority(cluster)},
+        "value": HIGHEST_PRIORITY,
+        "description": "Controllers of the cluster's add-ons",
+    }
+
+
 def _system_taints(cluster: Cluster) -> tuple[Taint, ...]:
     """Return the taints of the system pool; of one that is not declared, those that the cloud documents."""
     if cluster.system_pool is not None:

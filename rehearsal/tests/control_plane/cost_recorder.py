@@ -8,12 +8,12 @@ from pathlib import Path
 
 import yaml
 
-from components.addons.addons import priority_class
 from components.addons.costs import objects
 from components.addons.security import system_namespace
 from components.addons.teams import attempts_readers, namespace_manifest
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.in_pods.cost_recorder import NAMESPACE
+from ebbtide.placement.member_policy import controllers_class
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from rehearsal.tests.control_plane.cluster import wait
 from rehearsal.tests.control_plane.commands import Kubectl
@@ -44,7 +44,7 @@ def install_recorder(
         [
             system_namespace(NAMESPACE, "restricted"),
             namespace_manifest(cluster, team),
-            priority_class(cluster),
+            controllers_class(cluster),
         ]
     )
     made = [*objects(cluster), *attempts_readers(cluster, team)]

@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from components.addons.addons import priority_class
 from components.addons.teams import namespace_labels
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.pool import Taint
 from ebbtide.in_pods import cost_recorder as recorder
 from ebbtide.placement import member_policy, queue_policy
+from ebbtide.placement.member_policy import controllers_class
 from ebbtide.placement.profile import OWNER_LABEL
 from ebbtide.work.runs import run
 from tests.declarations import AKS, GKE, Declaration, changed, pool
@@ -135,7 +135,7 @@ def test_the_values_of_priorities_end_below_the_controllers() -> None:
     the highest of a user's class."""
     tests = _tests(changed(GKE, teams=[{"name": "vision"}]))
     assert "variables.pod.priority < 1000000000 :" in tests
-    assert priority_class(declare(GKE))["value"] == 1_000_000_000
+    assert controllers_class(declare(GKE))["value"] == 1_000_000_000
 
 
 def test_an_open_system_pool_is_guarded() -> None:
