@@ -3,7 +3,7 @@
 import ast
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +53,23 @@ def code_strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
+def ran(
+    *command: str | Path,
+    cwd: Path = ROOT,
+    env: Mapping[str, str] | None = None,
+    given: str = "",
+    status: int | None = 0,
+) -> "subprocess.CompletedProcess[str]":
+    """Run a program, which must end with this status; None for any."""
+    done = subprocess.run(command, cwd=cwd, env=env, input=given, capture_output=True, text=True, check=False)
+    assert status in (None, done.returncode), done.stdout + done.stderr
+    return done
+
+
 def git(directory: Path, *arguments: str) -> str:
     """Run git in a directory, as a user without settings of their own, and return its output."""
     options = ("-c", "user.name=us", "-c", "user.email=us@acme.example", "-c", "commit.gpgsign=false")
-    command = ["git", *options, *arguments]
-    return subprocess.run(command, cwd=directory, check=True, capture_output=True, text=True).stdout
+    return ran("git", *options, *arguments, cwd=directory).stdout
 
 
 def commit_all(directory: Path) -> None:

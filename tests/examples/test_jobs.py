@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from functools import cache
 from pathlib import Path
@@ -14,7 +13,7 @@ import yaml
 from ebbtide.analysis.recording.recording import Recording
 from tests.examples.workloads import EXAMPLES, module, profile_of
 from tests.manifests import assert_valid
-from tests.repository import ROOT, declaration
+from tests.repository import ROOT, declaration, ran
 from tests.running import manifest
 from tests.synth import synth
 from tests.unit.work.steps import led, tolerated
@@ -29,13 +28,8 @@ def _made() -> Recording:
 
 def _printed(story: str, name: str) -> list[dict[str, Any]]:
     """Return a file's output for kubectl."""
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLES / story / f"{name}.py")],
-        env={"PYTHONPATH": str(ROOT), "EBBTIDE_PROFILE": profile_of(story).json()},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    environment = {"PYTHONPATH": str(ROOT), "EBBTIDE_PROFILE": profile_of(story).json()}
+    done = ran(sys.executable, EXAMPLES / story / f"{name}.py", env=environment)
     return list(yaml.safe_load_all(done.stdout))
 
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from kfp import compiler
 from components.addons.pipeline_retries import spec_patch
 from tests.examples.workloads import module
 from tests.pipelines_api import PipelinesApi, serving
-from tests.repository import ROOT
+from tests.repository import ROOT, ran
 
 PAGE = (ROOT / "docs" / "kubeflow-pipelines.md").read_text(encoding="utf-8")
 HOST = "http://localhost:8080"
@@ -33,17 +32,12 @@ def package(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _run(command: list[str], directory: Path) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
-
-
 def test_the_script_submits(package: Path) -> None:
     """The script creates the experiment and the run with the service account and without caching, and prints
     its id."""
     api = PipelinesApi()
     with serving(api) as host:
-        done = _run([sys.executable, "-c", block("python", "Client").replace(HOST, host)], package)
-    assert done.returncode == 0, done.stderr
+        done = ran(sys.executable, "-c", block("python", "Client").replace(HOST, host), cwd=package)
     (run,) = api.runs
     assert run["service_account"] == "pipeline-runner"
     assert run["runtime_config"]["parameters"] == {"seed": 7}
@@ -62,8 +56,7 @@ def test_a_wrong_script_is_refused(package: Path, change: tuple[str, str]) -> No
     api = PipelinesApi()
     with serving(api) as host:
         script = block("python", "Client").replace(HOST, host).replace(*change)
-        done = _run([sys.executable, "-c", script], package)
-    assert done.returncode != 0
+        done = ran(sys.executable, "-c", script, cwd=package, status=1)
     assert "400" in done.stderr
     assert api.runs == []
 
@@ -74,8 +67,8 @@ def test_the_command_submits(package: Path) -> None:
     (line,) = block("sh", "kfp --endpoint").splitlines()
     with serving(api) as host:
         words = line.replace(HOST, host).split()[1:]
-        done = _run([str(Path(sys.executable).parent / "kfp"), *words], package)
-    assert [run["display_name"] for run in api.runs] == ["coin-flip-1"], done.stderr
+        ran(Path(sys.executable).with_name("kfp"), *words, cwd=package)
+    assert [run["display_name"] for run in api.runs] == ["coin-flip-1"]
     assert api.runs[0]["runtime_config"]["parameters"] == {"seed": 7}
 
 

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 import tomllib
 import zipfile
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from tests.repository import ROOT
+from tests.repository import ROOT, ran
 
 _BUILD = "import setuptools.build_meta as backend, sys; print(backend.build_wheel(sys.argv[1]))"
 
@@ -50,9 +49,7 @@ def own_wheel(own_distribution: Path, tmp_path_factory: pytest.TempPathFactory) 
 def _built(copy: Path) -> Path:
     """Build a copy: a build leaves files behind, and old ones find their way into the next wheel."""
     target = copy / "dist"
-    command = [sys.executable, "-W", "ignore", "-c", _BUILD, str(target)]
-    done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    ran(sys.executable, "-W", "ignore", "-c", _BUILD, target, cwd=copy)
     return next(target.glob("*.whl"))
 
 

@@ -4,18 +4,18 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 from packaging.requirements import Requirement
 
 import ebbtide
 from ebbtide.cli.error_output import MODULES, OF_COMMANDS
-from tests.repository import ROOT
+from tests.repository import ROOT, ran
 
 
 @pytest.fixture(scope="session")
@@ -26,17 +26,10 @@ def bare(install: Callable[[Path, Requirement], None], tmp_path_factory: pytest.
     return site
 
 
-def _run(site: Path, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def _run(site: Path, *words: str, cwd: Path, status: int) -> CompletedProcess[str]:
     """A command where nothing but the standard library and these packages can be imported."""
-    return subprocess.run(
-        [sys.executable, "-S", "-P", "-m", "ebbtide", *words],
-        cwd=cwd,
-        env={"PATH": os.environ["PATH"], "HOME": str(cwd), "PYTHONPATH": str(site)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {"PATH": os.environ["PATH"], "HOME": str(cwd), "PYTHONPATH": str(site)}
+    return ran(sys.executable, "-S", "-P", "-m", "ebbtide", *words, cwd=cwd, env=environment, status=status)
 
 
 @pytest.fixture(scope="session")
@@ -46,8 +39,7 @@ def stacks(bare: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for file in (ROOT / "Pulumi.yaml", *ROOT.glob("Pulumi.*.yaml")):
         shutil.copy(file, directory)
     (directory / "__main__.py").write_text("import pulumi\n")
-    made = _run(bare, "profile", "dev", "--out", "profile.json", cwd=directory)
-    assert made.returncode == 0, made.stderr
+    _run(bare, "profile", "dev", "--out", "profile.json", cwd=directory, status=0)
     return directory
 
 
@@ -83,8 +75,7 @@ _JOB = ("--image", "busybox", "--pool", "t4-spot", "--gpus", "4", "--memory", "4
 )
 def test_a_command_names_its_extras(bare: Path, project: Path, words: list[str], extras: str) -> None:
     """A command that needs an extra says which, all of them at once, and how to install them."""
-    done = _run(bare, *words, cwd=project)
-    assert done.returncode == 2
+    done = _run(bare, *words, cwd=project, status=2)
     document = json.loads(done.stdout) if "json" in words else None
     assert document is None or document["errors"][0]["message"] in done.stderr
     assert "Traceback" not in done.stderr
@@ -118,46 +109,36 @@ def test_a_command_names_its_extras(bare: Path, project: Path, words: list[str],
 )
 def test_the_other_commands_need_no_extra(bare: Path, project: Path, words: list[str]) -> None:
     """Everything that needs neither Pulumi nor a cluster works with the wheel's own requirements."""
-    done = _run(bare, *words, cwd=project)
-    assert (done.returncode, done.stderr) == (0, "")
+    done = _run(bare, *words, cwd=project, status=0)
+    assert done.stderr == ""
     assert done.stdout
+
+
+def _refused(project: Path, program: str, before: str) -> str:
+    """Return the message of a preview of a program, after other code in the process."""
+    (project / "__main__.py").write_text(program)
+    code = f"{before}; from ebbtide.cli import main; main()"
+    return ran(sys.executable, "-c", code, "preview", "dev", "--cwd", project, status=2).stderr
 
 
 @pytest.mark.parametrize("provider", ["pulumi_gcp", "pulumi_azure_native"])
 def test_a_program_that_lacks_its_provider(project: Path, provider: str) -> None:
     """The message names the provider's extra when Pulumi is installed and the program's provider is not."""
-    (project / "__main__.py").write_text(f"import {provider}\n")
-    code = f"import sys; sys.modules[{provider!r}] = None; from ebbtide.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "preview", "dev", "--cwd", str(project)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    message = _refused(project, f"import {provider}\n", f"import sys; sys.modules[{provider!r}] = None")
     extra = {"pulumi_gcp": "gke", "pulumi_azure_native": "aks"}[provider]
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"`ebbtide preview` needs {provider}, which is not installed. Install it ")
-    assert f"-e '.[{extra}]'" in done.stderr
+    assert message.startswith(f"`ebbtide preview` needs {provider}, which is not installed. Install it ")
+    assert f"-e '.[{extra}]'" in message
 
 
 def test_a_package_that_is_too_old(project: Path) -> None:
     """A preview with an older Pulumi than Ebbtide requires names both versions and the command to install a
     newer one."""
-    (project / "__main__.py").write_text("from ebbtide.components import program\n")
     older = "metadata.version = lambda name, of=metadata.version: '3.270.1' if name == 'pulumi' else of(name)"
-    code = f"from importlib import metadata; {older}; from ebbtide.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "preview", "dev", "--cwd", str(project)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "pulumi is 3.270.1, and Ebbtide needs 3.271 or later. Install it with: " in done.stderr
-    assert "pip install 'pulumi>=3.271'" in done.stderr
-    assert "Traceback" not in done.stderr
+    program = "from ebbtide.components import program\n"
+    message = _refused(project, program, f"from importlib import metadata; {older}")
+    assert "pulumi is 3.270.1, and Ebbtide needs 3.271 or later. Install it with: " in message
+    assert "pip install 'pulumi>=3.271'" in message
+    assert "Traceback" not in message
 
 
 def test_uv_records_the_origin(wheel: Path, tmp_path: Path) -> None:
@@ -165,10 +146,10 @@ def test_uv_records_the_origin(wheel: Path, tmp_path: Path) -> None:
     uv, python = Path(sys.executable).with_name("uv"), tmp_path / ".venv" / "bin" / "python"
     install = ["pip", "install", "--no-deps", "--no-index", "--python", python, wheel]
     for command in (["venv", "--python", sys.executable, ".venv"], install):
-        subprocess.run([uv, "--quiet", "--offline", *command], cwd=tmp_path, check=True)
+        ran(uv, "--quiet", "--offline", *command, cwd=tmp_path)
     code = "from ebbtide.text import install_command; print(install_command('kfp'))"
-    done = subprocess.run([python, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.stdout == f"uv pip install --python .venv/bin/python '{wheel}[kfp]'\n", done.stderr
+    printed = ran(python, "-c", code, cwd=tmp_path).stdout
+    assert printed == f"uv pip install --python .venv/bin/python '{wheel}[kfp]'\n"
 
 
 def test_extras_are_those_of_the_package() -> None:

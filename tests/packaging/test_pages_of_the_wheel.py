@@ -4,7 +4,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,7 @@ import yaml
 from packaging.requirements import Requirement
 
 from tests.pages import BLOCKS
-from tests.repository import ROOT
+from tests.repository import ROOT, ran
 
 Install = Callable[[Path, Requirement], None]
 
@@ -50,17 +49,7 @@ class Reader:
             for requirement in _requirements(shlex.split(command.removeprefix(_PIP)), self.directory):
                 self._add(requirement)
             return ""
-        done = subprocess.run(
-            ["/bin/sh", "-c", command],
-            cwd=self.directory,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-        return done.stdout
+        return ran("/bin/sh", "-c", command, cwd=self.directory, env=self._environment).stdout
 
     def _add(self, requirement: Requirement) -> None:
         (site,) = self.directory.glob(".venv/lib/python*/site-packages")

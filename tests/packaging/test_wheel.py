@@ -4,11 +4,11 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tomllib
 from email.parser import HeaderParser
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 
 import ebbtide
 from ebbtide.cli.error_output import OF_COMMANDS
-from tests.repository import ROOT, commit_all, git
+from tests.repository import ROOT, commit_all, git, ran
 from tests.running import full
 from tests.synth import synth
 
@@ -120,16 +120,20 @@ def _project(directory: Path, template: str, **declared: Any) -> Path:
     return project
 
 
-def _python(project: Path, unpacked: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def _python(project: Path, unpacked: Path, *arguments: str, status: int = 0) -> CompletedProcess[str]:
     """Python in a project, where the wheel is installed and the repository is not."""
-    return subprocess.run(
-        [sys.executable, "-P", *arguments],
-        cwd=project,
-        env={"PYTHONPATH": str(unpacked), "PATH": os.environ["PATH"], "HOME": str(project)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {"PYTHONPATH": str(unpacked), "PATH": os.environ["PATH"], "HOME": str(project)}
+    return ran(sys.executable, "-P", *arguments, cwd=project, env=environment, status=status)
+
+
+def _ebbtide(project: Path, unpacked: Path, *words: str, status: int = 0) -> CompletedProcess[str]:
+    return _python(project, unpacked, "-m", "ebbtide", *words, status=status)
+
+
+def _tests(project: Path, unpacked: Path, *, status: int = 0) -> str:
+    """The output of a project's own tests."""
+    options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist")
+    return _python(project, unpacked, "-m", "pytest", *options, status=status).stdout
 
 
 @pytest.mark.parametrize("cloud", ["gke", "aks"])
@@ -139,7 +143,6 @@ def test_template_deploys_everything_that_is_declared(cloud: str, unpacked: Path
     everything = full(cloud) | {"name": "train", "owner": "vision-team"}
     declared = {field: everything[field] for field in ("name", "pools", "queues", "teams", "addons", "cloud")}
     done = _python(_project(tmp_path, cloud, **declared), unpacked, "-c", _RECORD)
-    assert done.returncode == 0, done.stderr
     shown = json.loads(done.stdout)
     assert Path(shown["ebbtide"]).is_relative_to(unpacked)
     assert str(ROOT) not in shown["path"]
@@ -177,35 +180,26 @@ def test_a_project_of_init(
     """The wheel has the templates: the project previews offline, and its own tests pass."""
     account = _ANSWERS[cloud].get("ebbtide:project") or _ANSWERS[cloud]["ebbtide:subscription"]
     word = "--project" if cloud == "gke" else "--subscription"
-    done = _python(tmp_path, unpacked, "-m", "ebbtide", "init", "new", word, account, "--machines", machines)
-    assert done.returncode == 0, done.stderr
-    shown = _python(tmp_path / "new", unpacked, "-m", "ebbtide", "preview", "--format", "json")
-    assert shown.returncode == 0, shown.stderr
+    _ebbtide(tmp_path, unpacked, "init", "new", word, account, "--machines", machines)
+    shown = _ebbtide(tmp_path / "new", unpacked, "preview", "--format", "json")
     own = json.loads(shown.stdout)["pools"]
     assert [pool["name"] for pool in own] == pools
     assert {pool["nodes"]["minimum"] for pool in own[1:]} == {0}
-    tests = _python(
-        tmp_path / "new", unpacked, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"
-    )
-    assert "3 passed" in tests.stdout, tests.stdout
+    assert "3 passed" in _tests(tmp_path / "new", unpacked)
 
 
 @pytest.mark.parametrize("cloud", ["gke", "aks"])
 def test_template_reports_faults_as_a_stack_does(cloud: str, unpacked: Path, tmp_path: Path) -> None:
     """A faulty declaration stops the preview with each fault and its fix."""
     project = _project(tmp_path, cloud, lifetime={"hours": -1})
-    done = _python(project, unpacked, "-m", "ebbtide", "preview")
-    assert done.returncode == 2, done.stdout
+    done = _ebbtide(project, unpacked, "preview", status=2)
     assert done.stderr.startswith("The declaration has ")
     assert "\nPulumi.dev.yaml:4:7: lifetime.hours\n" in done.stderr
 
 
 def test_template_has_tests_that_pass(unpacked: Path, tmp_path: Path) -> None:
     """A new project's tests run with pytest: here on AKS, and on GKE with those of docs/testing.md."""
-    project = _project(tmp_path, "aks")
-    done = _python(project, unpacked, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
-    assert done.returncode == 0, done.stdout
-    assert "3 passed" in done.stdout
+    assert "3 passed" in _tests(_project(tmp_path, "aks"), unpacked)
 
 
 def test_template_tests_notice_a_pool_that_keeps_nodes(unpacked: Path, tmp_path: Path) -> None:
@@ -213,16 +207,12 @@ def test_template_tests_notice_a_pool_that_keeps_nodes(unpacked: Path, tmp_path:
     idle = {"machine": "n2-standard-8", "nodes": {"min": 1, "max": 2}}
     system = {"name": "system", "role": "system", "machine": "e2-standard-2", "nodes": {"min": 1, "max": 3}}
     project = _project(tmp_path, "gke", pools=[system, {"name": "idle", **idle}])
-    done = _python(project, unpacked, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
-    assert "1 failed, 2 passed" in done.stdout
+    assert "1 failed, 2 passed" in _tests(project, unpacked, status=1)
 
 
 def test_template_has_a_profile(unpacked: Path, tmp_path: Path) -> None:
     """`ebbtide profile` writes what the program of a template's project exports."""
-    project = _project(tmp_path, "gke")
-    done = _python(project, unpacked, "-m", "ebbtide", "profile")
-    assert done.returncode == 0, done.stderr
-    profile = json.loads(done.stdout)
+    profile = json.loads(_ebbtide(_project(tmp_path, "gke"), unpacked, "profile").stdout)
     assert (profile["cluster"], profile["location"]) == ("my-cluster-dev", "us-central1-a")
     assert [pool["name"] for pool in profile["pools"]] == ["system", "cpu-spot", "t4-spot"]
 
@@ -232,8 +222,7 @@ def test_template_has_the_stack_of_a_pull_request(cloud: str, unpacked: Path, tm
     """A pull request's stack has the owner and the account of dev, a name of its own, and a lifetime."""
     project = _project(tmp_path, cloud)
     shutil.copy(project / "Pulumi.pr.yaml", project / "Pulumi.pr-42.yaml")
-    done = _python(project, unpacked, "-m", "ebbtide", "review", "pr-42", "--format", "json")
-    assert done.returncode == 0, done.stderr
+    done = _ebbtide(project, unpacked, "review", "pr-42", "--format", "json")
     preview = json.loads(done.stdout)["preview"]
     assert [cluster["name"] for cluster in preview["clusters"]] == ["my-cluster-pr-42"]
     (lifetime,) = [item for item in preview["resources"] if item["type"] == "ebbtide:stack:Lifetime"]
@@ -278,18 +267,7 @@ def test_templates_have_the_same_tests(file: str) -> None:
 def test_installs_from_a_git_repository(tmp_path: Path) -> None:
     """Pip builds the package, with its components, from a clone of the last commit."""
     options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--no-compile"]
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        *options,
-        "--target",
-        str(tmp_path),
-        f"git+{ROOT.as_uri()}",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    ran(sys.executable, "-m", "pip", "install", *options, "--target", tmp_path, f"git+{ROOT.as_uri()}")
     assert (tmp_path / "ebbtide" / "components" / "gke" / "__init__.py").is_file()
     assert (tmp_path / "bin" / "ebbtide").is_file()
 

@@ -1,7 +1,6 @@
 """Ctrl-C, deferred and repeated."""
 
 import signal
-import subprocess
 import sys
 import time
 import weakref
@@ -10,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from ebbtide.operations.engine.interrupts import deferred_interrupts, repeated_interrupts
+from tests.repository import ran
 
 
 @pytest.fixture(autouse=True)
@@ -110,8 +110,8 @@ except KeyboardInterrupt:
 def test_an_interrupt_leaves_no_traceback() -> None:
     """One that Python loses within a callback comes again, a reader of a closed file ends in silence, and
     what was printed into a file is there although the process ends at once."""
-    done = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "begun\n", "")
+    done = ran(sys.executable, "-c", _PROGRAM, status=130)
+    assert (done.stdout, done.stderr) == ("begun\n", "")
 
 
 _STARTING = """
@@ -131,6 +131,5 @@ from ebbtide.cli import main
 @pytest.mark.parametrize("raised", ["raise", "raise RuntimeError('__set_name__') from error"])
 def test_an_interrupt_of_a_starting_command_leaves_no_traceback(raised: str) -> None:
     """The modules of the command line are loaded before it can end an interrupt itself."""
-    program = _STARTING.format(raised)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+    done = ran(sys.executable, "-c", _STARTING.format(raised), status=130)
+    assert (done.stdout, done.stderr) == ("", "")

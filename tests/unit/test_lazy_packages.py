@@ -1,7 +1,6 @@
 """Large packages are imported in parts, and are what they would have been."""
 
 import json
-import subprocess
 import sys
 import textwrap
 from typing import Any
@@ -9,17 +8,12 @@ from typing import Any
 import pytest
 
 from ebbtide.lazy_packages import LARGE
-from tests.synth import ROOT
+from tests.repository import ran
 
 
 def _run(code: str, data: Any = None) -> Any:
     """Return the JSON output of a new process: in this one the packages may be loaded already."""
-    command = [sys.executable, "-c", textwrap.dedent(code)]
-    done = subprocess.run(
-        command, cwd=ROOT, input=json.dumps(data), capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json.loads(ran(sys.executable, "-c", textwrap.dedent(code), given=json.dumps(data)).stdout)
 
 
 _LOADED = """

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, Final
 from typer.main import get_command
 
 from ebbtide.cli import app
+from tests.repository import ran
 
 _ENDS: Final = {"|", "||", "&&", ";", ">", ">>", "2>"}
 
@@ -26,12 +26,14 @@ def commands(script: str) -> Iterator[list[str]]:
             yield found[: next((at for at, word in enumerate(found) if word in _ENDS), len(found))]
 
 
+def check_with(program: str, *arguments: str | Path, given: str = "") -> None:
+    """Run a program of this environment, which must find nothing."""
+    ran(Path(sys.executable).with_name(program), *arguments, given=given)
+
+
 def check_script(script: str) -> None:
     """Check a script of bash with ShellCheck, and its commands of Ebbtide with the real parser."""
-    program = Path(sys.executable).with_name("shellcheck")
-    command = [program, "--shell", "bash", "--severity", "info", "-"]
-    done = subprocess.run(command, input=script, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    check_with("shellcheck", "--shell", "bash", "--severity", "info", "-", given=script)
     group: Any = get_command(app)
     for name, *words in commands(script):
         group.commands[name].make_context(name, words)

@@ -1,11 +1,10 @@
 """A contributor's new rows in the catalog break no test."""
 
-import subprocess
 import sys
 
 import pytest
 
-from tests.repository import ROOT
+from tests.repository import ran
 
 _PLUGIN = "tests.workshop.extended_catalog"
 _DEPENDENT = (
@@ -19,18 +18,8 @@ _DEPENDENT = (
 
 def test_rows_break_no_test() -> None:
     """Machine types, accelerators, prices and quotas can be added without changing any other test."""
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-p", _PLUGIN),
-            *("-k", "not narrow_terminal"),
-            *_DEPENDENT,
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
+    options = ("-q", "-n", "0", "-p", "no:cacheprovider", "-p", _PLUGIN, "-k", "not narrow_terminal")
+    ran(sys.executable, "-m", "pytest", *options, *_DEPENDENT)
 
 
 @pytest.mark.parametrize("name", ["n5d-standard-2", "a4x-maxgpu-8g-metal"])
@@ -41,4 +30,4 @@ def test_the_rows_are_there(name: str) -> None:
         "from ebbtide.values.cloud_kind import CloudKind\n"
         f"assert find_machine(CloudKind.GKE, {name!r})"
     )
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+    ran(sys.executable, "-c", code)

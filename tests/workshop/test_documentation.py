@@ -4,7 +4,6 @@ import ast
 import json
 import re
 import shlex
-import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
@@ -33,6 +32,7 @@ from tests.repository import (
     code_strings,
     declaration,
     makefile_targets,
+    ran,
     relative,
     sources,
     syntax,
@@ -122,9 +122,8 @@ def test_python_runs(block: Block, tmp_path: Path) -> None:
     """Code that a page shows runs where the profile of the dev stack lies."""
     dev = declare(declaration(ROOT / "Pulumi.dev.yaml"))
     (tmp_path / "profile.json").write_text(profile(dev).json(), encoding="utf-8")
-    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{block.text}"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{block.text}"
+    ran(sys.executable, "-c", code, cwd=tmp_path)
 
 
 _READERS: Final[dict[str, Callable[[str], Any]]] = {

@@ -2,7 +2,6 @@
 
 import shlex
 import shutil
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 
 from ebbtide.cli.config import PROJECT_FILE
 from tests.pages import BLOCKS, FILES, commands, of_kind
-from tests.repository import ROOT, commit_all, git, relative
+from tests.repository import ROOT, commit_all, git, ran, relative
 from tests.unit.work.clusters import DEV
 
 _WHOLE: Final = {
@@ -201,14 +200,7 @@ def test_offline_commands_run(checkout: Path, page: str) -> None:
         (shown,) = (block.text for block in of_kind("yaml") if block.page == page)
         (checkout / f"Pulumi.{stack}.yaml").write_text(shown, encoding="utf-8")
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(checkout.parent), "EBBTIDE_PROFILE": "profile.json"}
-    done = subprocess.run(
-        ["/bin/sh", "-exu", "-c", _SCRIPTS[page]],
-        cwd=checkout,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran("/bin/sh", "-exu", "-c", _SCRIPTS[page], cwd=checkout, env=environment, status=None)
     git(checkout, "checkout", "--", ".")
     for new in (path for path in checkout.parent.iterdir() if path != checkout):  # projects of `init`
         shutil.rmtree(new)

@@ -1,8 +1,6 @@
 """The pipeline of docs/gitlab.md follows GitLab's schema, and ShellCheck finds nothing in its scripts."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -12,7 +10,7 @@ import yaml
 
 from ebbtide.declaration.catalog.versions import PINS
 from tests.repository import ROOT
-from tests.workshop.scripts import check_script
+from tests.workshop.scripts import check_script, check_with
 
 _PAGE = (ROOT / "docs/gitlab.md").read_text(encoding="utf-8")
 _VARIABLES = {"CI_MERGE_REQUEST_IID": "42"}
@@ -64,20 +62,13 @@ def _lines(pipeline: dict[str, Any], items: list[Any]) -> list[str]:
     ]
 
 
-def _check_schema(file: Path) -> None:
-    """Check a pipeline against GitLab's JSON Schema."""
-    program = Path(sys.executable).with_name("check-jsonschema")
-    options = ("--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci")
-    done = subprocess.run([program, *options, file], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
-
-
 @pytest.mark.parametrize("cloud", ["gke", "aks"])
 def test_the_pipeline_follows_the_schema(cloud: str, tmp_path: Path) -> None:
     """The pipeline follows GitLab's JSON Schema, and the jobs and stages that it names exist."""
     file = tmp_path / ".gitlab-ci.yml"
     file.write_text(_text(cloud), encoding="utf-8")
-    _check_schema(file)
+    options = ("--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci")
+    check_with("check-jsonschema", *options, file)
     pipeline = _pipeline(cloud)
     assert pipeline["up of the merge request"]["environment"]["on_stop"] in pipeline
     jobs = [_job(pipeline, name) for name, job in pipeline.items() if "script" in job]

@@ -7,22 +7,19 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from tests.repository import ROOT, makefile_targets
+from tests.repository import ROOT, makefile_targets, ran
 
 
-def _make(*arguments: str) -> subprocess.CompletedProcess[str]:
+def _make(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
     """Return make's output, independent of a make that runs the tests."""
-    command = ["make", *arguments]
     quiet = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-    return subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True, check=False)
+    return ran("make", *arguments, env=quiet, status=status)
 
 
 @cache
 def _would_run(*arguments: str) -> str:
     """Return make's commands in a fresh clone, without an environment."""
-    done = _make("--dry-run", "VENV=nowhere-yet", *arguments)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return _make("--dry-run", "VENV=nowhere-yet", *arguments).stdout
 
 
 def test_every_target_is_phony() -> None:
@@ -76,8 +73,7 @@ def test_rehearse_all_runs_the_tests_of_released_manifests() -> None:
 
 def test_old_python_is_refused_in_a_sentence() -> None:
     """Without a suitable Python, make prints the required version and the fix."""
-    done = _make("preview", "VENV=nowhere-yet", "PYTHON=python0")
-    assert done.returncode != 0
+    done = _make("preview", "VENV=nowhere-yet", "PYTHON=python0", status=2)
     assert "Ebbtide needs Python 3.11 or later, and python0 is not there" in done.stderr
 
 

@@ -1,7 +1,6 @@
 """The released manifests that tests read, and the deselection of those tests."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from tests.manifests import (
     reading_minimal,
     upstream,
 )
-from tests.repository import ROOT
+from tests.repository import ROOT, ran
 
 _TESTS = "tests/unit/components/addons/test_pipeline_retries.py"
 
@@ -30,14 +29,11 @@ _TESTS = "tests/unit/components/addons/test_pipeline_retries.py"
 def test_missing_manifests_deselect_their_tests(processes: str, tmp_path: Path) -> None:
     """Tests of a missing manifest are deselected and counted, in one process and in several."""
     without = {"EBBTIDE_CACHE": str(tmp_path), "EBBTIDE_MANIFESTS": ""}
-    command = [sys.executable, "-m", "pytest", "-q", processes, _TESTS, "-k", "upstreams or another"]
-    done = subprocess.run(
-        command, cwd=ROOT, env=os.environ | without, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout
-    assert "3 tests of released manifests" in done.stdout
-    assert "`make manifests` renders these" in done.stdout
-    assert "skipped" not in done.stdout
+    command = (sys.executable, "-m", "pytest", "-q", processes, _TESTS, "-k", "upstreams or another")
+    printed = ran(*command, env=os.environ | without).stdout
+    assert "3 tests of released manifests" in printed
+    assert "`make manifests` renders these" in printed
+    assert "skipped" not in printed
 
 
 @pytest.mark.released

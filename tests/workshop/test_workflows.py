@@ -4,8 +4,6 @@ that Ebbtide has."""
 import json
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -14,8 +12,8 @@ import pytest
 import yaml
 
 from ebbtide.declaration.catalog.versions import PINS
-from tests.repository import ROOT, declaration, makefile_targets, relative
-from tests.workshop.scripts import check_script
+from tests.repository import ROOT, declaration, makefile_targets, ran, relative
+from tests.workshop.scripts import check_script, check_with
 
 PROJECTS = {"repository": ROOT, "gke": ROOT / "template/gke", "aks": ROOT / "template/aks"}
 """The projects with workflows."""
@@ -140,9 +138,9 @@ def test_a_release_has_a_dated_changelog(tmp_path: Path, heading: str, accepted:
         if "CHANGELOG" in step.get("run", "")
     )
     (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n{heading}\n", encoding="utf-8")
-    command = ["/bin/bash", "-e", "-c", step]
     environment = {"PATH": "/usr/bin:/bin", "GITHUB_REF_NAME": "v1.2.3"}
-    assert (subprocess.run(command, cwd=tmp_path, env=environment, check=False).returncode == 0) is accepted
+    done = ran("/bin/bash", "-e", "-c", step, cwd=tmp_path, env=environment, status=None)
+    assert (done.returncode == 0) is accepted
 
 
 def test_targets_exist() -> None:
@@ -192,17 +190,11 @@ def test_templates_have_the_workflows_of_stacks(template: str, tmp_path: Path) -
         assert (directory / path).read_text(encoding="utf-8") == (ROOT / path).read_text(encoding="utf-8")
 
 
-def _checked(program: str, *arguments: str | Path) -> None:
-    command = [Path(sys.executable).with_name(program), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 @pytest.mark.parametrize("kind", ["workflows", "actions"])
 def test_files_follow_their_schema(kind: str) -> None:
     """Workflows and actions follow the JSON Schemas of SchemaStore."""
     files = _WORKFLOWS if kind == "workflows" else _ACTIONS
-    _checked("check-jsonschema", "--builtin-schema", f"vendor.github-{kind}", *files)
+    check_with("check-jsonschema", "--builtin-schema", f"vendor.github-{kind}", *files)
 
 
 @pytest.mark.parametrize("path", [*_WORKFLOWS, *_ACTIONS], ids=relative)
@@ -219,4 +211,4 @@ def test_scripts_are_clean(path: Path) -> None:
 def test_zizmor_has_no_finding(project: str) -> None:
     """The auditor zizmor finds no vulnerability in the workflows."""
     settings = ("--config", _DIRECTORY / "zizmor.yml")
-    _checked("zizmor", "--offline", "--no-progress", "--quiet", *settings, PROJECTS[project] / ".github")
+    check_with("zizmor", "--offline", "--no-progress", "--quiet", *settings, PROJECTS[project] / ".github")

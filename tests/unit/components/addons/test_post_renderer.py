@@ -1,12 +1,12 @@
 """The post-renderer of a chart's objects, run as Helm runs it."""
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from components.addons.post_renderer import DEPENDS_ON, post_renderer
+from tests.repository import ran
 
 CHART = (Path(__file__).parent / "rendered_chart.yaml").read_text(encoding="utf-8")
 
@@ -14,8 +14,7 @@ CHART = (Path(__file__).parent / "rendered_chart.yaml").read_text(encoding="utf-
 def rendered(manifests: str) -> str:
     """Pipe manifests through the program that a chart names."""
     program: Any = post_renderer({"kueue-visibility-server": 443})
-    command = [program["command"], *program["args"]]
-    return subprocess.run(command, input=manifests, capture_output=True, text=True, check=True).stdout
+    return ran(program["command"], *program["args"], given=manifests).stdout
 
 
 def by_kind(manifests: str) -> dict[str, Any]:
