@@ -35,7 +35,7 @@ SHAPES: Final[dict[str, list[Document]]] = {
     "aks LOWER_CASE": _LOWER,
 }
 """Documents about a cluster, by its cloud and name."""
-ALONE: Final = {"aks SPOT_DOCS": "pools", "aks STORY": "pools", "aks RAY": "pools", "aks VERIFIED": "whole"}
+ALONE: Final = {"aks SPOT_DOCS": "pools", "aks RAY": "pools", "aks VERIFIED": "whole"}
 """The level of adoption of shapes of which one level alone is possible."""
 CASES: Final = [
     f"{shape} {level}" for shape in SHAPES for level in ("whole", "pools") if level in ALONE.get(shape, level)

@@ -189,19 +189,6 @@ SPOT_DOCS = [
 ]
 """azure-aks-docs fb060abe, spot-node-pool: a spot pool of one to three nodes on a default cluster."""
 
-STORY = [
-    cluster(
-        "kf-vms",
-        "kf-vms",
-        [
-            pool("nodepool1", "Standard_D8s_v3", mode="System", count=2, osDiskSizeGb=100),
-            spot("spotpool", "Standard_D8s_v3", count=1, minCount=1, maxCount=3, osDiskSizeGb=100),
-        ],
-    )
-]
-"""Charmed Kubeflow on AKS (`az aks create --node-count 2 --node-osdisk-size 100 --node-osdisk-type Managed
---os-sku Ubuntu`), with a spot pool from the portal."""
-
 SUBNET = (
     f"/subscriptions/{SUBSCRIPTION}/resourceGroups/net/providers/Microsoft.Network/virtualNetworks/hub"
     "/subnets/aks"
@@ -556,5 +543,5 @@ VERIFIED = [
 """Azure/terraform-azurerm-avm-res-containerservice-managedcluster 895e0c63, examples/default: one system pool
 (of Standard_B2s_v2 there)."""
 
-SHAPES = ("SPOT_DOCS", "STORY", "CILIUM", "RAY", "VERIFIED")
+SHAPES = ("SPOT_DOCS", "CILIUM", "RAY", "VERIFIED")
 """Names of the shapes."""

@@ -34,7 +34,6 @@ def adopted(documents: list[Document], *, pools_only: bool = False) -> Adoption:
 
 _TABLES = {
     "SPOT_DOCS": {"spotnodepool": (30, 29, 0, 0, 1)},
-    "STORY": {"spotpool": (30, 29, 0, 0, 1)},
     "RAY": {"gpupool": (24, 23, 0, 0, 1)},
     "CILIUM": {
         "research": (63, 49, 13, 1, 0),
@@ -51,7 +50,6 @@ _TABLES = {
 
 _OTHERS = {
     "SPOT_DOCS": ["orchestratorVersion"],
-    "STORY": ["orchestratorVersion"],
     "RAY": ["orchestratorVersion"],
     "CILIUM": ["autoScalerProfile.expander"],
     "VERIFIED": ["oidcIssuerProfile.enabled"],

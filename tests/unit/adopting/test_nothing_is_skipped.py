@@ -27,9 +27,7 @@ _WINDOWS: Final = aks_shapes.terraform(
 _DOCUMENTS: Final = {
     "gke": [shape() for shape in SHAPES],
     "aks": [
-        document
-        for name in ("SPOT_DOCS", "STORY", "CILIUM", "VERIFIED")
-        for document in getattr(aks_shapes, name)
+        document for name in ("SPOT_DOCS", "CILIUM", "VERIFIED") for document in getattr(aks_shapes, name)
     ],
     "azurerm": [*aks_shapes.RAY, _WINDOWS],
 }

@@ -172,11 +172,6 @@ def test_values_show_a_long_object_by_its_members(preview: Preview) -> None:
     assert 'autoscaling: {"totalMaxNodeCount": 4, "totalMinNodeCount": 0}\n' in text
 
 
-def test_no_secret_is_shown(preview: Preview) -> None:
-    """On any console."""
-    assert "hunter22" not in _text(preview, 120, terminal=True, values=True)
-
-
 def test_plain_without_a_terminal(preview: Preview) -> None:
     """Control sequences only for a terminal."""
     assert "\x1b[" not in _text(preview, 120)
@@ -205,19 +200,6 @@ def test_a_long_output_is_shown_in_part() -> None:
     text = _text(preview_of(run(program)), 80, tree=True)
     assert "a text of 2012 characters: sha256:0a23 xxxxxxxxxxxx…" in text
     assert text.count("y") >= 200
-
-
-def test_every_one_of_many_children_is_shown() -> None:
-    """However alike they are."""
-
-    def program() -> None:
-        part = Part("part")
-        for i in range(100):
-            network(f"part-net-{i}", ResourceOptions(parent=part))
-
-    text = _text(preview_of(run(program)), 80, tree=True)
-    assert text.count("gcp.compute.Network") == 100
-    assert "…-net-99 " in text
 
 
 def test_a_preview_of_nothing() -> None:

@@ -114,16 +114,6 @@ def test_a_resource_that_is_read_has_a_urn_too() -> None:
         run(program)
 
 
-def test_one_name_under_two_parents() -> None:
-    """Parents of different types keep namesakes apart."""
-
-    def program() -> None:
-        for type_ in ("test:parts:A", "test:parts:B"):
-            network("net", ResourceOptions(parent=Part("part", type_=type_)))
-
-    assert len(run(program)) == 4
-
-
 def _inheriting(options: ResourceOptions, own: ResourceOptions | None = None) -> Recording:
     def program() -> None:
         middle = Part("middle", ResourceOptions.merge(options, None))

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pulumi
 import pytest
-from pulumi import ResourceOptions
 from pulumi.runtime import settings
 
 from ebbtide.analysis.preview.stack_files import read_stack
 from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.record import record
 from tests.synth import ROOT
-from tests.unit.recording.programs import Part, network, run
+from tests.unit.recording.programs import network, run
 
 
 def _project(directory: Path, main: str, **modules: str) -> Path:
@@ -25,18 +24,6 @@ def _project(directory: Path, main: str, **modules: str) -> Path:
     for name, text in modules.items():
         (directory / f"{name}.py").write_text(text)
     return directory
-
-
-def test_a_program_is_recorded_again_and_again() -> None:
-    """Runs share nothing: each has its own names, and the same outputs."""
-
-    def program() -> None:
-        net = network("net", ResourceOptions(parent=Part("part")))
-        pulumi.export("name", net.name)
-
-    recordings = [run(program) for _ in range(20)]
-    assert all(recording == recordings[0] for recording in recordings)
-    assert len(recordings[-1]) == 2
 
 
 def test_project_stack_and_organization_are_what_was_said() -> None:
