@@ -187,8 +187,9 @@ def _position(lines: Iterable[tuple[str, int | None]], program: Path | None) -> 
         return "", 0
     directory = program if program.is_dir() else program.parent
     for file, line in lines:
-        path = Path(file).resolve()
-        if path.is_relative_to(directory) and "site-packages" not in path.parts and path.parent != _OURS:
+        path = Path(file).resolve()  # of `<string>`, the constructor of a data class, there is no file
+        is_theirs = path.is_relative_to(directory) and "site-packages" not in path.parts
+        if is_theirs and path.is_file() and path.parent != _OURS:
             return str(path.relative_to(directory)), line or 0
     return "", 0
 

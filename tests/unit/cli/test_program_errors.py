@@ -86,22 +86,24 @@ def test_a_program_in_a_directory_of_its_own(tmp_path: Path) -> None:
 
 
 _POOL = """\
+from ebbtide.components.gke import NodePoolArgs
 from ebbtide.declaration.model.declare import check_pool
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.site import Site
 
-check_pool(
-    Pool(name="cpu", machine="n1-standrad-8", nodes={"max": 2}),
-    Site(cloud="gke", location="us-central1-a"),
-)
+pool = Pool(name="cpu", machine="n1-standrad-8", nodes={"max": 2})
+site = Site(cloud="gke", location="us-central1-a")
 """
 
 
-def test_a_pool_made_in_python_is_refused_at_its_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "line", ["check_pool(pool, site)", "NodePoolArgs(pool=pool, site=site, cluster='c', project='p')"]
+)
+def test_a_pool_made_in_python_is_refused_at_its_line(tmp_path: Path, line: str) -> None:
     """A fault of a pool without a declaration has the program's line."""
-    output = _preview(_project(tmp_path, _POOL))
+    output = _preview(_project(tmp_path, _POOL + line))
     assert output.startswith(
-        "The pool cpu has 1 error.\n\n__main__.py:5: machine\n  No machine type n1-standrad-8"
+        "The pool cpu has 1 error.\n\n__main__.py:8: machine\n  No machine type n1-standrad-8"
     )
 
 
