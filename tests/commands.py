@@ -32,6 +32,14 @@ def ebbtide(*words: str | Path, cwd: Path = ROOT, **environment: str) -> subproc
     return ebbtide_with(_ALONE | environment, *words, cwd=cwd)
 
 
+def refused(*words: str | Path, **environment: str) -> str:
+    """Run a command that is refused with exit status 2, and return what it says."""
+    done = ebbtide(*words, **environment)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
 def started(*words: str | Path, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a command in an interpreter that has imported nothing."""
     command = [sys.executable, "-m", "ebbtide", *map(str, words)]

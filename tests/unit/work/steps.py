@@ -65,6 +65,12 @@ def settings(task: dsl.PipelineTask) -> dict[str, Any]:
     return task.platform_config.get("kubernetes", {})
 
 
+def resources_of(task: dsl.PipelineTask) -> Any:
+    """Return the resources of a step's container."""
+    assert task.container_spec is not None
+    return task.container_spec.resources
+
+
 def retries(task: dsl.PipelineTask) -> dict[str, Any]:
     """The step's retry policy; empty where it has none."""
     policy = task._task_spec.retry_policy  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

@@ -3,7 +3,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -11,7 +10,7 @@ import yaml
 from ebbtide.work.jobs import job, job_over_nodes
 from ebbtide.work.logs import log_link, log_query
 from ebbtide.work.sweeps import sweep
-from tests.commands import ebbtide
+from tests.commands import ebbtide, refused
 from tests.repository import ROOT
 from tests.unit.work.clusters import DEV, DEV_AKS
 
@@ -22,13 +21,6 @@ def profile(tmp_path: Path) -> Path:
     path = tmp_path / "profile.json"
     path.write_text(DEV.json())
     return path
-
-
-def _refused(*args: str, **environment: Any) -> str:
-    done = ebbtide(*args, **environment)
-    assert (done.returncode, done.stdout) == (2, ""), done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stderr
 
 
 def test_manifests_as_json(profile: Path) -> None:
@@ -108,7 +100,7 @@ def test_options_are_shared() -> None:
 def test_no_gpus_on_a_gpu_pool(profile: Path) -> None:
     """Is refused in a sentence, unless zero is meant."""
     call = ("job", "train", "--image", "busybox", "--pool", "t4-spot")
-    error = _refused(*call, EBBTIDE_PROFILE=str(profile))
+    error = refused(*call, EBBTIDE_PROFILE=str(profile))
     assert error.startswith("gpus is missing, and pool t4-spot has only nodes with 4 nvidia-tesla-t4")
     assert "gpus=0" in error
     assert ebbtide(*call, "--gpus", "0", EBBTIDE_PROFILE=str(profile)).returncode == 0
@@ -118,10 +110,10 @@ def test_a_secret_is_never_printed(profile: Path) -> None:
     """Neither as a variable nor where a reference is expected."""
     call = ("job", "train", "--image", "busybox", "--pool", "cpu-spot")
     for option in ("--env", "--secret-env"):
-        error = _refused(*call, option, "WANDB_API_KEY=5f0c97", EBBTIDE_PROFILE=str(profile))
+        error = refused(*call, option, "WANDB_API_KEY=5f0c97", EBBTIDE_PROFILE=str(profile))
         assert "5f0c97" not in error
         assert "WANDB_API_KEY=" in error
-    assert "5f0c97" not in _refused(*call, "--env", "=5f0c97", EBBTIDE_PROFILE=str(profile))
+    assert "5f0c97" not in refused(*call, "--env", "=5f0c97", EBBTIDE_PROFILE=str(profile))
 
 
 def test_a_sweep(profile: Path) -> None:
@@ -149,7 +141,7 @@ def test_logs(profile: Path) -> None:
         (("--follow",), "--follow needs the name of a workload."),
         (("--index", "1"), "--index needs the name of a workload."),
     ):
-        assert _refused("logs", *words, EBBTIDE_PROFILE=str(profile)) == f"{error}\n"
+        assert refused("logs", *words, EBBTIDE_PROFILE=str(profile)) == f"{error}\n"
 
 
 @pytest.mark.parametrize(
@@ -173,7 +165,7 @@ def test_logs(profile: Path) -> None:
 def test_a_pair_that_is_none(args: tuple[str, ...], message: str, profile: Path) -> None:
     """Each is shown as it was written, with the faults of the task."""
     call = ("job", "train", "--image", "busybox", "--pool", "cpu-spot", *args)
-    assert _refused(*call, EBBTIDE_PROFILE=str(profile)) == message + "\n"
+    assert refused(*call, EBBTIDE_PROFILE=str(profile)) == message + "\n"
 
 
 @pytest.mark.parametrize("command", ["job", "sweep", "logs"])

@@ -29,6 +29,7 @@ from tests.unit.work.steps import (
     container_step,
     defining,
     led,
+    resources_of,
     retries,
     settings,
     step,
@@ -49,9 +50,7 @@ def test_hard_placement_of_every_kind_of_step(kind: str) -> None:
     assert "weight" not in term
     assert {item["key"] for item in term["matchExpressions"]} == {label.key for label in _T4.affinity}
     assert settings(task)["tolerations"] == [item.manifest() for item in _T4.tolerations]
-    assert task.container_spec is not None
-    resources = task.container_spec.resources
-    assert resources is not None
+    resources = resources_of(task)
     assert (resources.accelerator_type, resources.accelerator_count) == ("nvidia.com/gpu", "4")
     assert (resources.cpu_limit, resources.memory_limit) == ("4", "40G")
 
@@ -78,9 +77,7 @@ def test_a_pool_by_name_is_of_the_profile_in_the_environment(monkeypatch: pytest
 def test_what_kfp_was_told_counts() -> None:
     """Limits that were set through kfp are held against the node, and get the kind of their accelerator."""
     task = use_pool(step().set_accelerator_limit(2), _T4)
-    assert task.container_spec is not None
-    assert task.container_spec.resources is not None
-    assert task.container_spec.resources.accelerator_type == "nvidia.com/gpu"
+    assert resources_of(task).accelerator_type == "nvidia.com/gpu"
     limited = step().set_accelerator_limit(8).set_memory_limit("480G").set_cpu_request("64")
     assert len(problems_of(lambda: use_pool(limited, _T4))) == 3
 
@@ -92,9 +89,7 @@ def test_limits_that_a_run_says() -> None:
     def pipeline(gpus: int, memory: str) -> None:
         task = container_step(rate=0.1).set_accelerator_limit(gpus).set_memory_limit(memory)
         use_pool(task, _T4)
-        assert task.container_spec is not None
-        assert task.container_spec.resources is not None
-        assert task.container_spec.resources.accelerator_type == "nvidia.com/gpu"
+        assert resources_of(task).accelerator_type == "nvidia.com/gpu"
 
     assert pipeline.name == "pipeline"
 
@@ -102,9 +97,7 @@ def test_limits_that_a_run_says() -> None:
 def test_memory_as_kfp_takes_it() -> None:
     """An amount that kfp has no form for is written in bytes."""
     task = use_pool(step(), _CPU, memory="1.5Gi")
-    assert task.container_spec is not None
-    assert task.container_spec.resources is not None
-    assert task.container_spec.resources.memory_limit == "1610612736"
+    assert resources_of(task).memory_limit == "1610612736"
 
 
 def test_every_fault_of_a_call_is_reported() -> None:
@@ -172,9 +165,7 @@ def test_a_queue() -> None:
             "annotations": {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": "604800"},
         }
     }
-    assert task.container_spec is not None
-    assert task.container_spec.resources is not None
-    assert task.container_spec.resources.accelerator_type == "nvidia.com/gpu"
+    assert resources_of(task).accelerator_type == "nvidia.com/gpu"
 
 
 def test_scale_down_waits_for_a_step_that_keeps_its_node() -> None:
@@ -200,8 +191,8 @@ def test_a_step_without_gpus_on_nodes_with_gpus(hard: bool) -> None:  # noqa: FB
     (problem,) = problems_of(lambda: use_pool(step(), _T4, hard=hard))
     assert problem.startswith("Step container-step: gpus is missing, and pool t4-spot has only nodes with 4")
     zero = use_pool(step(), _T4, hard=hard, gpus=0)
-    assert zero.container_spec is not None
-    assert zero.container_spec.resources is None
+
+    assert resources_of(zero) is None
     use_pool(step().set_accelerator_limit(0), _T4, hard=hard)
     use_pool(step().set_accelerator_limit(1), _T4, hard=hard)
     (problem,) = problems_of(

@@ -19,20 +19,12 @@ from ebbtide.work import submission
 from ebbtide.work.errors import ClusterError, WorkloadError
 from ebbtide.work.evidence import USER
 from ebbtide.work.progress import Phase, Progress, progress_line
-from tests.commands import ebbtide
+from tests.commands import refused
 from tests.repository import ROOT
 from tests.unit.work.clusters import DEV
 from tests.unit.work.recorded import NO_NODE, condition, job, pod, unscheduled
 
-_JOB = ("job", "train", "--image", "busybox", "--pool", "cpu-spot")
-
-
-def _refused(*args: str, **environment: str) -> str:
-    variables: dict[str, Any] = {"EBBTIDE_PROFILE": DEV.json()} | environment
-    done = ebbtide(*args, **variables)
-    assert (done.returncode, done.stdout) == (2, ""), done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stderr
+_JOB = ("job", "train", "--image", "busybox", "--pool", "cpu-spot", "--profile", DEV.json())
 
 
 def _kubeconfig(path: Path, server: str) -> Path:
@@ -52,18 +44,18 @@ def _kubeconfig(path: Path, server: str) -> Path:
 def test_a_context_that_is_not_there(tmp_path: Path) -> None:
     """The error names it."""
     file = _kubeconfig(tmp_path / "config", "https://127.0.0.1:1")
-    error = _refused(*_JOB, "--submit", "--context", "prod", KUBECONFIG=str(file))
+    error = refused(*_JOB, "--submit", "--context", "prod", KUBECONFIG=str(file))
     assert error.startswith("No kubeconfig has a usable context prod: ")
 
 
 def test_a_context_without_a_cluster() -> None:
     """An option that would reach nothing is refused."""
-    assert _refused(*_JOB, "--context", "prod").startswith("--context needs --submit")
+    assert refused(*_JOB, "--context", "prod").startswith("--context needs --submit")
 
 
 def test_a_name_that_is_none() -> None:
     """Never becomes a part of a path."""
-    assert _refused("follow", "../../pods", "-n", "A/b").splitlines() == [
+    assert refused("follow", "../../pods", "-n", "A/b").splitlines() == [
         "'../../pods' is not a valid Job name.",
         "namespace is 'A/b', which is not a valid namespace name.",
     ]
