@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from ebbtide.analysis.preview.preview_document import Preview
 from ebbtide.cli import app
 from ebbtide.placement import Profile
-from tests.commands import ebbtide, started
+from tests.commands import ebbtide, refused, started
 from tests.synth import ROOT
 
 _PROGRAM = """
@@ -38,7 +38,7 @@ if config.get_bool("loud"):
 def test_an_option_of_one_value_is_given_once(words: tuple[str, ...]) -> None:
     """The last of several values does not win unseen."""
     wrong = f"{words[1]} takes one value, and is given several times. Write it once."
-    assert wrong in " ".join(_refused(ebbtide(*words)).split())
+    assert wrong in " ".join(refused(*words).split())
 
 
 def _project(directory: Path, dev: str, program: str = _PROGRAM) -> Path:
@@ -46,14 +46,6 @@ def _project(directory: Path, dev: str, program: str = _PROGRAM) -> Path:
     (directory / "Pulumi.dev.yaml").write_text(dev)
     (directory / "__main__.py").write_text(program)
     return directory
-
-
-def _refused(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the message of a refused call, after checking status, output and the absence of a traceback."""
-    assert done.returncode == 2, done.stderr
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
-    return done.stderr
 
 
 def test_help_loads_nothing_slow() -> None:
@@ -155,7 +147,7 @@ def test_what_a_program_prints_does_not_spoil_the_document(tmp_path: Path) -> No
 @pytest.mark.parametrize("args", [("preview", "--format", "xml"), ("preview", "--nonsense"), ("nonsense",)])
 def test_a_wrong_call(args: tuple[str, ...]) -> None:
     """Status 2, and what there is to choose from."""
-    assert _refused(ebbtide(*args))
+    assert refused(*args)
 
 
 def test_the_profile_is_the_stacks_output(tmp_path: Path) -> None:
@@ -202,7 +194,7 @@ def test_the_profile_of_another_program_is_what_it_exports(tmp_path: Path, form:
 
 def test_a_program_without_a_profile(tmp_path: Path) -> None:
     """A program without a profile is an error that names the missing export."""
-    error = _refused(ebbtide("profile", "--cwd", _project(tmp_path, "", _OWN_PROGRAM)))
+    error = refused("profile", "--cwd", _project(tmp_path, "", _OWN_PROGRAM))
     assert error.startswith("The program of shop/dev does not export `placementProfile`")
     assert 'pulumi.export("placementProfile", profile(cluster).output())' in error
 
@@ -213,7 +205,7 @@ def test_a_program_without_a_profile(tmp_path: Path) -> None:
 def test_a_program_whose_output_is_no_profile(tmp_path: Path, value: str) -> None:
     """The name of a file, a secret, and other data are refused in a sentence."""
     exported = f'pulumi.export("placementProfile", {value})'
-    error = _refused(ebbtide("profile", "--cwd", _project(tmp_path, "", _OWN_PROGRAM + exported)))
+    error = refused("profile", "--cwd", _project(tmp_path, "", _OWN_PROGRAM + exported))
     assert "profile" in error
 
 
@@ -223,8 +215,9 @@ def test_the_profile_of_another_program_needs_pulumi(tmp_path: Path) -> None:
     hidden = tmp_path / "hidden"
     hidden.mkdir()
     (hidden / "pulumi.py").write_text("raise ModuleNotFoundError('no pulumi', name='pulumi')")
-    error = _refused(started("profile", "--cwd", project, PYTHONPATH=f"{hidden}{os.pathsep}{ROOT}"))
-    assert "pip install -e '.[gke]'" in error
+    done = started("profile", "--cwd", project, PYTHONPATH=f"{hidden}{os.pathsep}{ROOT}")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "pip install -e '.[gke]'" in done.stderr
 
 
 def test_the_stack_as_an_option(tmp_path: Path) -> None:

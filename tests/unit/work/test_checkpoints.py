@@ -18,9 +18,6 @@ from tests.repository import ROOT
 from tests.unit.work import crashing, training
 from tests.unit.work.training import read
 
-_FOREVER = "1000000000"
-_KILLS = 15
-
 
 def _save(checkpoints: Checkpoints, step: int, text: str = "") -> None:
     with checkpoints.saving(step) as directory:
@@ -41,9 +38,9 @@ def _markers(root: Path) -> list[Path]:
 
 
 @contextmanager
-def _trained(root: Path, steps: str = _FOREVER) -> Generator["subprocess.Popen[str]"]:
+def _trained(root: Path) -> Generator["subprocess.Popen[str]"]:
     """A training process; without site-packages, so that it starts at once."""
-    command = [sys.executable, "-S", training.__file__, str(root), steps]
+    command = [sys.executable, "-S", training.__file__, str(root)]
     with subprocess.Popen(
         command, env={"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -66,30 +63,6 @@ def _killed(process: "subprocess.Popen[str]") -> int:
     assert process.stdout is not None
     lines = [line for line in process.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
     return int(lines[-1]) if lines else 0
-
-
-def test_training_is_killed_again_and_again(tmp_path: Path) -> None:
-    """Fifteen kills at any moment lose nothing that was saved, corrupt nothing and count no step twice."""
-    chance = random.Random(6)  # noqa: S311
-    checkpoints = Checkpoints(tmp_path)
-    saved = 0
-    for _ in range(_KILLS):
-        with _trained(tmp_path) as process:
-            assert _line(process) >= saved, "it did not resume where it was"
-            for _ in range(chance.randrange(3)):
-                _line(process)
-            time.sleep(chance.uniform(0, 0.02))
-            saved = max(saved, _killed(process))
-        latest = checkpoints.latest()
-        read(latest)
-        assert (latest.step if latest else 0) >= saved, "a checkpoint was lost"
-        saved = latest.step if latest else 0
-    assert saved > 0
-    with _trained(tmp_path, str(saved + 3)) as process:
-        assert process.wait(600) == 0
-    assert _step(checkpoints) == saved + 3
-    assert len(_markers(tmp_path)) == 3
-    assert len(list(tmp_path.iterdir())) <= 8  # three, and what the last kills left
 
 
 def test_a_kill_at_every_line_of_a_save(tmp_path: Path) -> None:

@@ -112,16 +112,10 @@ def test_a_bucket_that_does_not_exist(bucket: Bucket) -> None:
         _save(Checkpoints(f"gs://none-{bucket.name}/run"), 1)
 
 
-@pytest.mark.parametrize(
-    ("address", "message"),
-    [
-        ("ftp://host/run", r"write a path, gs://bucket/directory, or abfss://"),
-        ("http://host/run", r"write a path, gs://bucket/directory, or abfss://"),
-    ],
-)
-def test_what_keeps_no_checkpoints_is_refused(address: str, message: str) -> None:
+@pytest.mark.parametrize("address", ["ftp://host/run", "http://host/run"])
+def test_what_keeps_no_checkpoints_is_refused(address: str) -> None:
     """Only storage with whole objects and listings that are never behind."""
-    with pytest.raises(CheckpointError, match=message):
+    with pytest.raises(CheckpointError, match=r"write a path, gs://bucket/directory, or abfss://"):
         Checkpoints(address)
 
 

@@ -1,4 +1,4 @@
-"""A training loop, to be killed: `python training.py ROOT STEPS`. It prints each step that it has saved."""
+"""A training loop, to be killed: `python training.py ROOT`. It prints each step that it has saved."""
 
 import json
 import sys
@@ -42,12 +42,12 @@ def save(checkpoints: Checkpoints, state: State) -> None:
         (directory / "shards" / "0.bin").write_bytes(weights(len(state["seen"])))
 
 
-def main(root: str, steps: int) -> None:
+def main(root: str) -> None:
     """Train from the latest checkpoint on; where another writer is ahead, from its."""
     checkpoints = Checkpoints(root)
     state = resumed(checkpoints)
     print(len(state["seen"]), flush=True)  # noqa: T201
-    while len(state["seen"]) < steps:
+    while True:
         state["seen"].append(len(state["seen"]) + 1)
         try:
             save(checkpoints, state)
@@ -57,4 +57,4 @@ def main(root: str, steps: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1])
