@@ -126,7 +126,7 @@ class _Inventory:
         self.resources = [
             replace(item, expires="2126-11-22t20-00z") if item.kind == "address" else item
             for item in self.resources
-            if item is not resource
+            if item.id != resource.id
         ]
 
     def unmanaged(self, *deployed: dict[str, Any]) -> list[expiry.Unmanaged]:

@@ -167,7 +167,9 @@ def test_an_estimated_price_is_marked() -> None:
 
 
 def test_the_amount_spent_comes_from_the_record() -> None:
-    """With a record, the cost of the nodes since its beginning is shown, and the idle part of it."""
+    """With a record, the cost of the nodes since its beginning is shown, and the idle part of it; without one
+    no amount is claimed."""
+    assert _status(Snapshot()).cost.spent_usd is None
     nodes = Sum("spot", cost=12.5)
     begins = NOW - timedelta(days=2)
     spent = Report(0, begins.timestamp(), 0, "pool", "USD", (), (nodes,), idle=2.5)
