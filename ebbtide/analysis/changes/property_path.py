@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ebbtide.analysis.recording.values import UNKNOWN, Plain
 from ebbtide.values.paths import child_path
@@ -56,7 +56,7 @@ def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Return an object with another object's values merged over it: objects by key, other values as a
     whole."""
     both = {
-        key: merged(old, item)
+        key: merged(cast("Mapping[str, Any]", old), cast("Mapping[str, Any]", item))
         for key, item in over.items()
         if isinstance(old := under.get(key), dict) and isinstance(item, dict)
     }

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 import requests
@@ -313,13 +313,14 @@ def azure_login(host: str, credential: TokenCredential | None = None) -> tuple[s
             address, data=form, timeout=_LOGIN_TIMEOUT, stream=True, allow_redirects=False
         )
         read_body(response, host)
-        document: Any = document_of(response) if response.ok else None
-        refresh_token = document.get("refresh_token") if isinstance(document, dict) else None
+        document = document_of(response) if response.ok else None
+        answer = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
     except requests.RequestException as error:
         raise CloudApiError(
             f"{host} does not answer ({type(error).__name__}). Check that the registry exists, and the "
             "network."
         ) from error
+    refresh_token = answer.get("refresh_token")
     if not isinstance(refresh_token, str) or not refresh_token:
         raise CredentialsError(
             f"{host} refuses the login of your Azure account with status {response.status_code}. Check that "

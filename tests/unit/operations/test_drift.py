@@ -34,9 +34,11 @@ def _drift(action: Action, *consequences: str) -> Drift:
 
 
 def _sentences(monkeypatch: pytest.MonkeyPatch, found: Drift, *pods: Object) -> list[str]:
-    """The sentences, with these pods on the pool `spot`."""
-    listed = {f"/api/v1/pods/{item['metadata']['name']}": item for item in pods}
-    world = World([], {"/api/v1/nodes/n": node("n", "spot"), **listed})
+    """The sentences, with these pods on the pool `spot`, and another one on `system`."""
+    other = pod("other", node="m")
+    listed = {f"/api/v1/pods/{item['metadata']['name']}": item for item in (*pods, other)}
+    nodes = {f"/api/v1/nodes/{name}": node(name, pool) for name, pool in (("n", "spot"), ("m", "system"))}
+    world = World([], {**nodes, **listed})
     world.serve(monkeypatch)
     return list(drift.running_work(cast("Any", world), {"resources": []}, found))
 
