@@ -29,12 +29,14 @@ from ebbtide.analysis.quotas import quotas, without_quota
 from ebbtide.analysis.reading.facts import QueueFacts, RecordedPool
 from ebbtide.analysis.reading.pools import (
     admits,
+    read_cluster_queues,
     read_clusters,
     read_fallbacks,
+    read_flavors,
     read_pools,
+    read_queues,
     read_resource_overrides,
 )
-from ebbtide.analysis.reading.queues import read_cluster_queues, read_flavors, read_queues
 from ebbtide.analysis.recording.assumption_tables import is_assumed
 from ebbtide.analysis.recording.recording import Message, Recording, Resource
 from ebbtide.analysis.recording.values import SECRET_TEXT, Plain, Secret, at, leaves, masked

@@ -5,8 +5,7 @@ from typing import Any
 import pulumi_gcp as gcp
 import pulumi_kubernetes as k8s
 
-from ebbtide.analysis.reading.pools import read_pools
-from ebbtide.analysis.reading.queues import read_cluster_queues, read_flavors, read_queues
+from ebbtide.analysis.reading.pools import read_cluster_queues, read_flavors, read_pools, read_queues
 from ebbtide.analysis.recording.record import record
 
 _API = "kueue.x-k8s.io/v1beta2"
