@@ -20,12 +20,8 @@ from ebbtide.analysis.reading.pools import read_accounts
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.values.cloud_kind import CloudKind, by_cloud
 
-_GKE_MONITOR: Final = "kubernetes:monitoring.googleapis.com/v1:PodMonitoring"
-_AKS_MONITOR: Final = "kubernetes:azmonitoring.coreos.com/v1:"
 _WORKSPACE: Final = "azure-native:monitor:AzureMonitorWorkspace"
-_EXPORTER: Final = f"{_AKS_MONITOR}PodMonitor"
-_KUEUE: Final = by_cloud(gke=_GKE_MONITOR, aks=f"{_AKS_MONITOR}ServiceMonitor")
-
+_EXPORTER: Final = "kubernetes:azmonitoring.coreos.com/v1:PodMonitor"
 _UTILIZATION: Final = "DCGM_FI_DEV_GPU_UTIL"
 
 _HELD: Final = 'namespace!~"|kube-system|gke-managed-system"'
@@ -40,7 +36,6 @@ class MetricSources:
         cluster: the cluster's name.
         location: its zone or region.
         gpus: whether a DCGM exporter measures GPUs.
-        queues: whether Kueue's metrics are collected.
         store: id of the project, or resource id of the Azure Monitor workspace.
     """
 
@@ -48,7 +43,6 @@ class MetricSources:
     cluster: str
     location: str
     gpus: bool
-    queues: bool
     store: str
 
     def unused(self, hours: int) -> str:
@@ -87,7 +81,6 @@ def _measured(recording: Recording, resource: Resource, cloud: CloudKind, *, exp
         cluster=read.name,
         location=read.location,
         gpus=exporter,
-        queues=bool(recording.of_type(_KUEUE[cloud])),
         store=_store(recording, cloud),
     )
 

@@ -70,7 +70,6 @@ class Line:
     estimated: bool
     disruptions: int
     pool: str
-    option: str
     node: str
     team: str = ""
     user: str = ""

@@ -109,11 +109,6 @@ class ObjectDifference:
     reason: str
     """Why they differ, as a sentence."""
 
-    @property
-    def stays(self) -> bool:
-        """True if an update does not change the field: the declaration does not set it."""
-        return self.declared is None
-
 
 def kueue_objects(document: object, file: str) -> tuple[Manifest, ...]:
     """Return Kueue's objects, and GKE's ComputeClasses, in a document, in the version that Ebbtide writes.

@@ -61,7 +61,7 @@ def _check_metrics(cloud: CloudKind, stack: Stack) -> None:
     """Check that the state has the store of the metrics: the project, or the workspace's id."""
     sources = metric_sources(deployed({"version": 3, "deployment": {"resources": stack.state()}}))
     assert sources is not None
-    assert (sources.cluster, sources.gpus, sources.queues) == ("train", False, False)
+    assert (sources.cluster, sources.gpus) == ("train", False)
     kept = {CloudKind.GKE: GKE["cloud"]["project"], CloudKind.AKS: "/providers/Microsoft.Monitor/accounts/"}
     assert kept[cloud] in sources.store
 

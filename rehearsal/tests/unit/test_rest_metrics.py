@@ -29,7 +29,7 @@ every_cloud = pytest.mark.parametrize("cloud", CloudKind)
 
 def _sources(cloud: CloudKind, *, gpus: bool = True, store: str = "") -> MetricSources:
     location = {CloudKind.GKE: "us-central1-a", CloudKind.AKS: "eastus"}[cloud]
-    return MetricSources(cloud, "train", location, gpus=gpus, queues=True, store=store or _STORES[cloud])
+    return MetricSources(cloud, "train", location, gpus=gpus, store=store or _STORES[cloud])
 
 
 @pytest.fixture
