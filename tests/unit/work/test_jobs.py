@@ -11,6 +11,7 @@ from ebbtide.work.sweeps import sweep
 from tests.declarations import GKE, Declaration, changed, declarations
 from tests.manifests import assert_valid
 from tests.unit.work.clusters import DEV, DEV_AKS, derived, pod_of, problems_of, ways
+from tests.unit.work.steps import led, tolerated
 
 _FULL: dict[str, Any] = {
     "name": "train",
@@ -58,13 +59,18 @@ def _assert_all_valid(profile: Profile) -> int:
                 for version in ("1.34", "1.37"):
                     assert_valid(manifest, version)
                 made += 1
+                if "pool" in fields:
+                    pod = pod_of(manifest)
+                    terms = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+                    assert tolerated(pool, pod)
+                    assert led(pool, terms["nodeSelectorTerms"])
     return made
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(declarations())
 def test_every_pool_of_any_declaration_gets_valid_jobs(declaration: Declaration) -> None:
-    """Any declaration on either cloud."""
+    """Any declaration on either cloud, and pods on a pool take its nodes."""
     assert _assert_all_valid(derived(declaration)) > 0
 
 
