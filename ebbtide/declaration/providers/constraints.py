@@ -285,13 +285,7 @@ def rows() -> Mapping[str, list[Need]]:
     """Return the rows of the table by resource type."""
     result: dict[str, list[Need]] = {}
     for row in _table("needs"):
-        need = Need(
-            api=row["api"],
-            permissions=tuple(row["permissions"].split()),
-            role=row["role"],
-            reads=tuple(row["reads"].split()),
-            reader=row["reader"],
-            source=row["source"],
-        )
+        permissions, reads = (tuple(row[name].split()) for name in ("permissions", "reads"))
+        need = Need(row["api"], permissions, row["role"], reads, row["reader"], row["source"])
         result.setdefault(row["type"], []).append(need)
     return result

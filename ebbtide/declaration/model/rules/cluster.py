@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from functools import partial
 from typing import Final, assert_never
@@ -219,34 +219,6 @@ def _minor(version: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-@dataclass(frozen=True, slots=True)
-class Needed:
-    """A feature with a minimum GKE version.
-
-    Attributes:
-        what: name of the feature in messages.
-        field: field that requests it.
-        is_requested: returns whether a pool requests it.
-        pin: name of the version in the catalog's `PINS`.
-    """
-
-    what: str
-    field: str
-    is_requested: Callable[[PoolIn], bool]
-    pin: str
-
-    def check(self, pool: PoolIn) -> Iterator[Fault]:
-        """Return a fault if the pool uses the feature and its version is pinned to an earlier one."""
-        pinned, least = pool.site.kubernetes_version, PINS[self.pin].version
-        if pinned is not None and self.is_requested(pool) and is_earlier(pinned, least):
-            yield Fault(
-                pool.at(self.field),
-                f"GKE has {self.what} since {least}, and kubernetesVersion is {pinned}.",
-                NO_GKE_POOL,
-                f"Write kubernetesVersion: {least} or later, or omit it.",
-            )
-
-
 def is_earlier(pinned: str, least: str) -> bool:
     """Return whether a version is earlier than another; a shorter version means the newest with that prefix
     (GKE docs, versioning)."""
@@ -263,45 +235,57 @@ def _has_gpu_direct(family: str, pool: PoolIn) -> bool:
     return pool.pool.gpu_direct is not None and machine is not None and machine.family == family
 
 
-NEEDED = (
-    Needed(
-        what="queued provisioning and flex-start",
-        field="capacity",
-        is_requested=lambda pool: _scheduled(pool) and not pool.resolved.has_tpus,
-        pin="gke-queued-provisioning",
+def _since(what: str, field: str, pin: str, is_requested: Callable[[PoolIn], bool]) -> PoolRule:
+    """Return the rule that a cluster whose pool uses a feature has the first version of GKE with it.
+
+    Args:
+        what: name of the feature in messages.
+        field: field that requests it.
+        pin: name of the version in the catalog's `PINS`.
+        is_requested: returns whether a pool requests it.
+    """
+    least = PINS[pin].version
+
+    def check(pool: PoolIn) -> Iterator[Fault]:
+        pinned = pool.site.kubernetes_version
+        if pinned is not None and is_requested(pool) and is_earlier(pinned, least):
+            yield Fault(
+                pool.at(field),
+                f"GKE has {what} since {least}, and kubernetesVersion is {pinned}.",
+                NO_GKE_POOL,
+                f"Write kubernetesVersion: {least} or later, or omit it.",
+            )
+
+    source = f"{PINS[pin].source} ({PINS[pin].as_of})"
+    return PoolRule(f"GKE version for {what}", source, check, CloudKind.GKE)
+
+
+_SCHEDULED = "queued provisioning and flex-start"
+RULES: tuple[PoolRule, ...] = (
+    _since(
+        _SCHEDULED,
+        "capacity",
+        "gke-queued-provisioning",
+        lambda pool: _scheduled(pool) and not pool.resolved.has_tpus,
     ),
-    Needed(
-        what="queued provisioning and flex-start for TPUs",
-        field="capacity",
-        is_requested=lambda pool: _scheduled(pool) and pool.resolved.has_tpus,
-        pin="gke-tpu-flex-start",
+    _since(
+        f"{_SCHEDULED} for TPUs",
+        "capacity",
+        "gke-tpu-flex-start",
+        lambda pool: _scheduled(pool) and pool.resolved.has_tpus,
     ),
     *(
-        Needed(
-            what=f"GPUDirect on machines of series {family}",
-            field="gpuDirect",
-            is_requested=partial(_has_gpu_direct, family),
-            pin=pin,
+        _since(
+            f"GPUDirect on machines of series {family}", "gpuDirect", pin, partial(_has_gpu_direct, family)
         )
         for family, pin in VERSIONS.items()
     ),
-    Needed(
-        what="extended shutdown grace for spot nodes",
-        field="shutdownGrace",
-        is_requested=lambda pool: pool.pool.shutdown_grace is not None,
-        pin="gke-shutdown-grace",
+    _since(
+        "extended shutdown grace for spot nodes",
+        "shutdownGrace",
+        "gke-shutdown-grace",
+        lambda pool: pool.pool.shutdown_grace is not None,
     ),
-)
-
-
-RULES: tuple[PoolRule, ...] = tuple(
-    PoolRule(
-        f"GKE version for {row.what}",
-        f"{PINS[row.pin].source} ({PINS[row.pin].as_of})",
-        row.check,
-        CloudKind.GKE,
-    )
-    for row in NEEDED
 )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -14,7 +14,6 @@ _TOO_MANY = 2
 _SHORTEST = 3
 """Minimum length of the common prefix with a known key."""
 _IGNORED = "The key would have no effect."
-_OF_NODES = ("Pool", "Nodes")
 _CAPACITY = "spot and other kinds of capacity are written under capacity."
 _AT_FULL_PRICE = "The pool would have on-demand machines at full price."
 _SCARCE = "The pool would have on-demand machines, which are scarce for GPUs."
@@ -35,131 +34,118 @@ class Reading:
     meant: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _WellKnown:
-    """Keys of other tools, with what the declaration has instead.
-
-    Attributes:
-        keys: the keys.
-        instead: end of the problem's sentence.
-        consequence: as of `Reading`; so are `fix` and `meant`.
-        owners: parts of the declaration.
-    """
-
-    keys: tuple[str, ...]
-    instead: str
-    consequence: str
-    fix: str
-    meant: str = ""
-    owners: tuple[str, ...] = ("Pool",)
-
-
-_WELL_KNOWN = (
-    _WellKnown(
+_WELL_KNOWN: Final[tuple[tuple[str, ...], ...]] = (
+    (
+        "Pool Nodes",
         (
-            *("minPerZone", "maxPerZone", "perZone", "minCount", "maxCount", "minNodes", "maxNodes"),
-            *("minNodeCount", "maxNodeCount", "minSize", "maxSize", "totalMinNodeCount"),
-            *("totalMaxNodeCount", "nodeCount", "numNodes", "initialNodeCount"),
+            "minPerZone maxPerZone perZone minCount maxCount minNodes maxNodes minNodeCount maxNodeCount "
+            "minSize maxSize totalMinNodeCount totalMaxNodeCount nodeCount numNodes initialNodeCount"
         ),
         "nodes.min and nodes.max are totals of the pool, for all of its zones.",
         "Numbers per zone would silently be multiplied by the number of zones.",
         "Write nodes: {min: 0, max: 4} with the totals.",
         "nodes",
-        _OF_NODES,
     ),
-    _WellKnown(
-        ("autoscaling", "enableAutoscaling", "enableAutoScaling", "autoScaling"),
+    (
+        "Pool Nodes",
+        "autoscaling enableAutoscaling enableAutoScaling autoScaling",
         "a pool always scales between nodes.min and nodes.max.",
         _IGNORED,
         "Write nodes: {max: 4}, or nodes: {count: 4} for a fixed number.",
         "nodes",
-        _OF_NODES,
     ),
-    _WellKnown(
-        ("spot", "scaleSetPriority", "priority", "provisioningModel"),
+    (
+        "Pool",
+        "spot scaleSetPriority priority provisioningModel",
         _CAPACITY,
         _AT_FULL_PRICE,
         "Write capacity: spot.",
         "capacity",
     ),
-    _WellKnown(
-        ("preemptible",),
+    (
+        "Pool",
+        "preemptible",
         _CAPACITY,
         _AT_FULL_PRICE,
         "Write capacity: spot, or capacity: preemptible for preemptible VMs.",
         "capacity",
     ),
-    _WellKnown(
-        ("queuedProvisioning", "enableQueuedProvisioning", "queued"),
+    (
+        "Pool",
+        "queuedProvisioning enableQueuedProvisioning queued",
         _CAPACITY,
         _SCARCE,
         "Write capacity: queued.",
         "capacity",
     ),
-    _WellKnown(
-        ("flexStart", "enableFlexStart"), _CAPACITY, _SCARCE, "Write capacity: flex-start.", "capacity"
-    ),
-    _WellKnown(
-        ("machineType", "vmSize", "instanceType", "nodeVmSize"),
+    ("Pool", "flexStart enableFlexStart", _CAPACITY, _SCARCE, "Write capacity: flex-start.", "capacity"),
+    (
+        "Pool",
+        "machineType vmSize instanceType nodeVmSize",
         "the machine type is written under machine.",
         "The pool would have no machine type.",
         "Write machine: and the type.",
         "machine",
     ),
-    _WellKnown(
-        (
-            *("gpu", "gpus", "guestAccelerator", "guestAccelerators", "accelerators"),
-            *("acceleratorType", "gpuType"),
-        ),
+    (
+        "Pool",
+        "gpu gpus guestAccelerator guestAccelerators accelerators acceleratorType gpuType",
         "accelerators are written under accelerator, for one node.",
         "The nodes would have no accelerators.",
         "Write accelerator: {type: nvidia-tesla-t4, count: 1}.",
         "accelerator",
     ),
-    _WellKnown(
-        ("reservationAffinity",),
+    (
+        "Pool",
+        "reservationAffinity",
         "it follows from the capacity kind.",
         "Spot, flex-start and queued nodes cannot use a reservation.",
-        "Remove it, or write capacity: {kind: reservation, name: NAME}, or affinity: any for any matching "
-        "reservation.",
+        (
+            "Remove it, or write capacity: {kind: reservation, name: NAME}, or affinity: any for any "
+            "matching reservation."
+        ),
     ),
-    _WellKnown(
-        ("diskSizeGb", "diskSize", "diskType", "osDiskSizeGb", "osDiskType", "bootDisk"),
+    (
+        "Pool",
+        "diskSizeGb diskSize diskType osDiskSizeGb osDiskType bootDisk",
         "the boot disk is written under disk.",
         "The disk would have the default size and type.",
         "Write disk: {sizeGib: 100, type: pd-balanced}, or one of its fields.",
         "disk",
     ),
-    _WellKnown(
-        ("mode",),
+    (
+        "Pool",
+        "mode",
         "the purpose of a pool is written under role.",
         "The pool would be a work pool.",
         "Write role: system for the system pool, and omit role for all others.",
         "role",
     ),
-    _WellKnown(
-        ("region", "zone"),
+    (
+        "Gke Aks",
+        "region zone",
         "the location of a cluster is written under location.",
         "The cluster would have no cloud.",
         "Write location: and a region, or on GKE a zone.",
         "location",
-        ("Gke", "Aks"),
     ),
-    _WellKnown(
-        ("nodePools", "agentPools", "agentPoolProfiles"),
+    (
+        "Cluster",
+        "nodePools agentPools agentPoolProfiles",
         "node pools are written under pools.",
         "The cluster would have no pools.",
         "Write pools: and the list.",
         "pools",
-        ("Cluster",),
     ),
 )
+"""Parts of the declaration, keys of other tools there, and the parts of `Reading`: of the problem, the end of
+its sentence."""
 
 
 def _well_known(owner: str, key: str) -> Reading | None:
-    for row in _WELL_KNOWN:
-        if owner in row.owners and key in row.keys:
-            return Reading(f"There is no {key}: {row.instead}", row.consequence, row.fix, row.meant)
+    for owners, keys, instead, *rest in _WELL_KNOWN:
+        if owner in owners.split() and key in keys.split():
+            return Reading(f"There is no {key}: {instead}", *rest)
     return None
 
 
