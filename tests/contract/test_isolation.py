@@ -11,6 +11,7 @@ from components.addons.katib import INJECTED
 from components.addons.katib import patches as katib_patches
 from components.addons.patches import EVERYONE, Object, for_readers
 from ebbtide.analysis.recording.recording import Recording
+from ebbtide.values.selectors import selects
 from tests.declarations import BASES
 from tests.manifests import HOME, KATIB, PIPELINES, PIPELINES_CLUSTER, after, upstream
 from tests.running import full, in_cluster, manifest
@@ -29,27 +30,6 @@ class Pod:
 
 OUTSIDE = Pod()
 TEAM = Pod("vision", {"batch.kubernetes.io/job-name": "train"})
-
-
-def _holds(expression: Mapping[str, Any], labels: Labels) -> bool:
-    value = labels.get(expression["key"])
-    match expression["operator"]:
-        case "In":
-            return value in expression["values"]
-        case "NotIn":
-            return value not in expression["values"]
-        case "Exists":
-            return value is not None
-        case other:
-            raise AssertionError(other)
-
-
-def selects(selector: Mapping[str, Any], labels: Labels) -> bool:
-    """Return whether a label selector matches (Kubernetes docs, labels and selectors)."""
-    expressions: list[Any] = selector.get("matchExpressions", [])
-    return selector.get("matchLabels", {}).items() <= labels.items() and all(
-        _holds(expression, labels) for expression in expressions
-    )
 
 
 @dataclass(frozen=True)
@@ -100,7 +80,7 @@ class Network:
             if "namespaceSelector" in peer
             else source.namespace == target.namespace
         )
-        return inside and selects(peer.get("podSelector", {}), source.labels)
+        return bool(inside and selects(peer.get("podSelector", {}), source.labels))
 
 
 def _contains(block: Mapping[str, Any], address: str) -> bool:

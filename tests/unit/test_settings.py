@@ -18,6 +18,8 @@ config:
     pools:
       - {name: system, role: system, machine: e2-standrad-4, nodes: {max: 3}}
 """
+_POOLS = _DEV.partition("    cloud")[2].partition("\n")[2]
+_VALID = _POOLS.replace("standrad", "standard")
 
 
 @pytest.fixture
@@ -28,6 +30,12 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "__main__.py").write_text((ROOT / "__main__.py").read_text())
     (tmp_path / "components").symlink_to(ROOT / "components")
     return tmp_path
+
+
+def _settle(project: Path, settings: str, cluster: str = _POOLS) -> None:
+    """Write the settings of the stack before its declaration."""
+    lines = "".join(f"  ebbtide:{setting}\n" for setting in settings.split(", "))
+    (project / "Pulumi.dev.yaml").write_text(f"config:\n{lines}  ebbtide:cluster:\n{cluster}")
 
 
 def _message(project: Path, **config: str) -> str:
@@ -84,9 +92,7 @@ _TEMPLATE = (ROOT / "template/gke/__main__.py").read_text().replace("ebbtide.com
 def test_settings_complete_the_declaration(project: Path) -> None:
     """A new project's program takes owner and cloud from the stack's settings, and those of a base."""
     (project / "__main__.py").write_text(_TEMPLATE)
-    settings = "  ebbtide:owner: vision\n  ebbtide:project: acme-ml\n  ebbtide:location: us-central1-z\n"
-    fields = _DEV.partition("    cloud")[2].partition("\n")[2].replace("standrad", "standard")
-    (project / "Pulumi.dev.yaml").write_text(f"config:\n{settings}  ebbtide:cluster:\n{fields}")
+    _settle(project, "owner: vision, project: acme-ml, location: us-central1-z", _VALID)
     wrong = ": cloud.location\n  us-central1 has no zone us-central1-z"
     assert f"\n\nPulumi.dev.yaml:4:3{wrong}" in _message(project)
     (project / "Pulumi.base.yaml").write_text((project / "Pulumi.dev.yaml").read_text())
@@ -117,9 +123,7 @@ deploy(cluster, provider("gcp", cluster))
 def test_the_program_of_an_earlier_init(project: Path) -> None:
     """A project keeps its program: its settings are read, and all that are missing are named."""
     (project / "__main__.py").write_text(_EARLIER)
-    pools = _DEV.partition("    cloud")[2].partition("\n")[2].replace("standrad", "standard")
-    settings = "  ebbtide:owner: vision\n  ebbtide:project: acme-ml\n  ebbtide:location: us-central1-a\n"
-    (project / "Pulumi.dev.yaml").write_text(f"config:\n{settings}  ebbtide:cluster:\n{pools}")
+    _settle(project, "owner: vision, project: acme-ml, location: us-central1-a", _VALID)
     config = {**read_stack(project, "dev").config}
     assert record(project, project="shop", stack="dev", config=config).resources
     del config["ebbtide:owner"], config["ebbtide:location"]
@@ -130,11 +134,9 @@ def test_the_program_of_an_earlier_init(project: Path) -> None:
 def test_accounts_of_both_clouds(project: Path) -> None:
     """The cloud is not guessed; the declared one takes its own account."""
     (project / "__main__.py").write_text(_TEMPLATE)
-    settings = "  ebbtide:project: acme-ml\n  ebbtide:subscription: none\n  ebbtide:location: mars\n"
-    pools = _DEV.partition("    cloud")[2].partition("\n")[2]
-    (project / "Pulumi.dev.yaml").write_text(f"config:\n{settings}  ebbtide:cluster:\n{pools}")
+    settings = "project: acme-ml, subscription: none, location: mars"
+    _settle(project, settings)
     assert "ebbtide:subscription, which is of AKS. Remove one of them" in _message(project)
-    declared = f"    cloud: {{kind: aks}}\n    owner: us\n{pools}"
-    (project / "Pulumi.dev.yaml").write_text(f"config:\n{settings}  ebbtide:cluster:\n{declared}")
+    _settle(project, settings, f"    cloud: {{kind: aks}}\n    owner: us\n{_POOLS}")
     assert "cloud.subscription\n" in _message(project)
     assert "cloud.project" not in _message(project)

@@ -406,3 +406,11 @@ def test_numbers_of_labels_are_compared(operator: str, bound: str, *, selected: 
     term = {"matchExpressions": [{"key": "cores", "operator": operator, "values": [bound]}]}
     assert selects(term, {"cores": "16"}) is selected
     assert selects(term, {"cores": "all"}) is False
+
+
+@pytest.mark.parametrize("labels", [{"cores": "16"}, {}])
+def test_labels_that_must_not_exist(labels: dict[str, str]) -> None:
+    """A selector for nodes without a label selects none that has it."""
+    assert selects({"matchExpressions": [{"key": "cores", "operator": "DoesNotExist"}]}, labels) is (
+        not labels
+    )

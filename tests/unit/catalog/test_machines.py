@@ -13,6 +13,7 @@ from ebbtide.declaration.catalog.prices import find_price, priced_regions
 from ebbtide.declaration.catalog.resources import Resources
 from ebbtide.values.cloud_kind import CloudKind
 from tests.repository import ROOT
+from tests.unit.catalog.test_prices import known, output
 
 _REGIONS = {CloudKind.GKE: "us-central1", CloudKind.AKS: "eastus"}
 
@@ -35,9 +36,7 @@ def test_the_cheapest_holds_what_is_needed_and_no_other_costs_less(cloud: CloudK
         if architecture(cloud, machine.name) == AMD64
         if (price := find_price(cloud, region, machine.name)) and price.on_demand is not None
     ]
-    own = find_price(cloud, region, chosen.name)
-    assert own is not None
-    assert own.on_demand == min(prices)
+    assert known(cloud, region, chosen.name).on_demand == min(prices)
 
 
 def test_attached_accelerators_are_part_of_the_price() -> None:
@@ -47,10 +46,9 @@ def test_attached_accelerators_are_part_of_the_price() -> None:
         for offer in machine_offers(CloudKind.GKE, gpu="t4", region="us-central1")
         if (offer.machine, offer.count) == ("n1-highmem-8", 4)
     ]
-    machine = find_price(CloudKind.GKE, "us-central1", "n1-highmem-8")
-    accelerator = find_price(CloudKind.GKE, "us-central1", "gpu:nvidia-tesla-t4")
-    assert machine is not None
-    assert accelerator is not None
+    machine, accelerator = (
+        known(CloudKind.GKE, "us-central1", item) for item in ("n1-highmem-8", "gpu:nvidia-tesla-t4")
+    )
     assert offer.on_demand == pytest.approx((machine.on_demand or 0) + 4 * (accelerator.on_demand or 0))
     assert offer.spot == pytest.approx((machine.spot or 0) + 4 * (accelerator.spot or 0))
     assert offer.accelerator_memory_gib == 16
@@ -107,9 +105,8 @@ def test_unknown_names(options: list[str], message: str) -> None:
 
 def test_as_text_and_json() -> None:
     """Both have the same machines; text fits 80 columns."""
-    options = ["machines", "--gpu", "a100", "--cloud", "gke"]
-    text = CliRunner().invoke(app, options, env={"COLUMNS": "80"}).stdout
-    offers = json.loads(CliRunner().invoke(app, [*options, "--format", "json"]).stdout)
+    options = ("machines", "--gpu", "a100", "--cloud", "gke")
+    text, offers = output(*options), json.loads(output(*options, "--format", "json"))
     assert all(offer["machine"] in text for offer in offers)
     assert max(map(len, text.splitlines())) <= 80
     assert "List prices of " in text
@@ -117,9 +114,8 @@ def test_as_text_and_json() -> None:
 
 def test_regions_by_carbon() -> None:
     """Regions that offer the accelerator, the cleanest grid first, within 80 columns; figures in JSON."""
-    options = ["machines", "--gpu", "t4", "--carbon"]
-    text = CliRunner().invoke(app, options, env={"COLUMNS": "80"}).stdout
-    offers = json.loads(CliRunner().invoke(app, [*options, "--format", "json"]).stdout)
+    options = ("machines", "--gpu", "t4", "--carbon")
+    text, offers = output(*options), json.loads(output(*options, "--format", "json"))
     grids = [offer["carbon"]["grid_g_per_kwh"] for offer in offers]
     assert grids == sorted(grids)
     assert {offer["accelerator"] for offer in offers} == {"nvidia-tesla-t4"}
@@ -157,9 +153,7 @@ def test_every_region_of_google_cloud_has_its_carbon() -> None:
 )
 def test_a_narrow_terminal_breaks_no_word(words: tuple[str, ...]) -> None:
     """Tables of 60 columns have the words and numbers of wide ones, none of them cut or broken."""
-    narrow, wide = (
-        CliRunner().invoke(app, words, env={"COLUMNS": str(columns)}).stdout for columns in (60, 200)
-    )
+    narrow, wide = (output(*words, columns=columns) for columns in (60, 200))
     assert max(map(len, narrow.splitlines())) <= 60 or words[0] == "machines"  # zones are one line
     assert "…" not in narrow
     assert {word.strip(";,") for word in narrow.split()} <= {

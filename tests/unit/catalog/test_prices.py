@@ -1,6 +1,5 @@
 """A user's own prices in place of list prices."""
 
-import csv
 import json
 from operator import itemgetter
 from pathlib import Path
@@ -42,24 +41,44 @@ def _file(directory: Path, *lines: str, head: str = _HEAD) -> Path:
     return file
 
 
+def known(cloud: CloudKind, region: str, item: str) -> Price:
+    """The price of an item that has one."""
+    price = find_price(cloud, region, item)
+    assert price is not None
+    return price
+
+
+def output(*words: str, columns: int = 80) -> str:
+    """The output of a command that succeeds."""
+    result = CliRunner().invoke(app, words, env={"COLUMNS": str(columns)})
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
 def test_rows_replace_list_prices_within_the_context(tmp_path: Path) -> None:
-    """Others stay, and a row without a region applies in all of them."""
+    """Others stay, a row without a region applies in all of them, and one without a spot price leaves it
+    unknown, not estimated."""
     file = _file(
-        tmp_path, "gke,us-central1,n2-standard-8,0.3,0.1,2026-11", "gke,global,e2-small,0.001,,2026-11"
+        tmp_path,
+        "gke,us-central1,n2-standard-8,0.3,0.1,2026-11",
+        "gke,global,e2-small,0.001,,2026-11",
+        "aks,eastus,Standard_D8s_v3,0.4,,2026-11",
+        "aks,westus2,Standard_D8s_v3,0.4,0.05,2026-11",
     )
     before = find_price(CloudKind.GKE, "us-central1", "n2-standard-8")
     elsewhere = find_price(CloudKind.GKE, "europe-west4", "n2-standard-8")
     with own_prices(file):
-        price = find_price(CloudKind.GKE, "us-central1", "n2-standard-8")
-        assert price is not None
+        price = known(CloudKind.GKE, "us-central1", "n2-standard-8")
         assert (price.on_demand, price.spot, price.flex) == (0.3, 0.1, None)
         assert (price.as_of, price.source) == ("2026-11", str(file))
         assert find_price(CloudKind.GKE, "europe-west4", "n2-standard-8") == elsewhere
         for region in ("us-central1", "asia-east1"):
-            anywhere = find_price(CloudKind.GKE, region, "e2-small")
-            assert anywhere is not None
+            anywhere = known(CloudKind.GKE, region, "e2-small")
             assert (anywhere.on_demand, anywhere.spot) == (0.001, None)
             assert find_price(CloudKind.GKE, region, "e2-small") == anywhere
+        for region, spot in (("eastus", None), ("westus2", 0.05)):
+            own = known(CloudKind.AKS, region, "Standard_D8s_v3")
+            assert (own.spot, own.spot_estimated) == (spot, False)
         assert lowest_price(CloudKind.GKE, "e2-small") == find_price(CloudKind.GKE, "any", "e2-small")
     assert find_price(CloudKind.GKE, "us-central1", "n2-standard-8") == before
 
@@ -115,19 +134,23 @@ def test_a_spreadsheets_file_is_read(tmp_path: Path) -> None:
     file = _file(tmp_path, "gke,us-central1,n2-standard-8,3e-1,.1,2026-11-23")
     file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\n", b"\r\n"))
     with own_prices(file):
-        price = find_price(CloudKind.GKE, "us-central1", "n2-standard-8")
-        assert price is not None
+        price = known(CloudKind.GKE, "us-central1", "n2-standard-8")
         assert (price.on_demand, price.spot) == (0.3, 0.1)
+
+
+def _previewed(directory: Path) -> list[str]:
+    """Make a directory the repository's project without a stack, and return the command of its preview."""
+    for name in ("__main__.py", "Pulumi.yaml", "components", "stacks"):
+        (directory / name).symlink_to(ROOT / name)
+    return ["preview", "dev", "--cwd", str(directory)]
 
 
 def test_a_new_regions_prices(tmp_path: Path) -> None:
     """A region that the declaration adds to the tables may have prices."""
-    for name in ("__main__.py", "Pulumi.yaml", "components", "stacks"):
-        (tmp_path / name).symlink_to(ROOT / name)
+    options = _previewed(tmp_path)
     _file(tmp_path, "gke,us-moon1,n2-standard-8,0.3,,2026-11")
     stack = yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text(encoding="utf-8"))
     stack["config"]["ebbtide:prices"] = "prices.csv"
-    options = ["preview", "dev", "--cwd", str(tmp_path)]
     statuses: list[int] = []
     for regions in ([], [{"name": "us-moon1", "zones": ["us-moon1-a"]}]):
         stack["config"]["ebbtide:cluster"]["cloud"]["regions"] = regions
@@ -138,18 +161,16 @@ def test_a_new_regions_prices(tmp_path: Path) -> None:
 
 def test_a_stack_names_its_file(tmp_path: Path) -> None:
     """The cost of the preview follows; a missing file is one sentence and exit status 2."""
-    for name in ("__main__.py", "Pulumi.yaml", "components", "stacks"):
-        (tmp_path / name).symlink_to(ROOT / name)
+    options = _previewed(tmp_path)
     stack = (ROOT / "Pulumi.dev.yaml").read_text(encoding="utf-8")
     (tmp_path / "Pulumi.dev.yaml").write_text(
         stack.replace("config:\n", "config:\n  ebbtide:prices: prices.csv\n")
     )
-    options = ["preview", "dev", "--cwd", str(tmp_path)]
     missing = CliRunner().invoke(app, options)
     assert missing.exit_code == 2
     assert "prices.csv: The file cannot be read" in missing.stderr
     _file(tmp_path, "gke,us-central1,e2-small,0.9,0.5,2026-11")
-    shown = CliRunner().invoke(app, options, env={"COLUMNS": "100"}).stdout
+    shown = output(*options, columns=100)
     assert "to 2026-11" in shown
     assert next(line for line in shown.splitlines() if line.startswith("system")).split()[-2] == "0.50"
 
@@ -198,8 +219,7 @@ def test_every_machine_that_is_sold_as_spot_has_a_spot_price() -> None:
         for name in (row["item"], families[row["item"]]):
             shares[name] = max(share, shares.get(name, 0.0))
     for row in table:
-        price = find_price(CloudKind.AKS, row["region"], row["item"])
-        assert price is not None
+        price = known(CloudKind.AKS, row["region"], row["item"])
         if row["usd_per_hour_spot"]:
             assert (price.spot, price.spot_estimated) == (float(row["usd_per_hour_spot"]), False)
         elif row["item"].startswith("Standard_B"):
@@ -231,8 +251,7 @@ def test_no_price_of_azure_is_that_of_windows() -> None:
         if machine.accelerator or machine.name == "Standard_B2s":
             continue
         for region in priced_regions(CloudKind.AKS, machine.name):
-            price = find_price(CloudKind.AKS, region, machine.name)
-            assert price is not None
+            price = known(CloudKind.AKS, region, machine.name)
             ratio = round(machine.memory_gib / machine.vcpus) if machine.family == "DSv2" else 0
             group = sizes.setdefault((region, machine.family, ratio), {})
             group[machine.name] = (price.on_demand or 0.0) / machine.vcpus
@@ -256,41 +275,19 @@ def test_a_queued_t4_has_an_estimate() -> None:
         (),
         ("n1-standard-2 (queued)", "nvidia-tesla-t4 (queued)"),
     )
-    listed = find_price(CloudKind.GKE, "us-central1", "a3-highgpu-8g")
-    assert listed is not None
+    listed = known(CloudKind.GKE, "us-central1", "a3-highgpu-8g")
     assert listed.flex is not None
     assert not listed.is_estimated("queued")
-    shown = CliRunner().invoke(app, ["machines", "--gpu", "t4", "--region", "us-central1", "--cloud", "gke"])
-    assert "flex-start from that on demand" in " ".join(shown.stdout.split())
-
-
-def test_a_users_own_price_is_no_estimate(tmp_path: Path) -> None:
-    """A row without a spot price leaves it unknown, and one with it is known."""
-    file = tmp_path / "prices.csv"
-    columns = ("cloud", "region", "item", "usd_per_hour_on_demand", "usd_per_hour_spot", "as_of")
-    for spot, expected in (("", None), ("0.05", 0.05)):
-        with file.open("w", newline="") as written:
-            csv.writer(written).writerows(
-                [columns, ("aks", "eastus", "Standard_D8s_v3", 0.4, spot, "2026-11")]
-            )
-        with own_prices(file):
-            price = find_price(CloudKind.AKS, "eastus", "Standard_D8s_v3")
-        assert price is not None
-        assert (price.spot, price.spot_estimated) == (expected, False)
-
-
-def _output(*arguments: str) -> str:
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-    return result.stdout
+    shown = output("machines", "--gpu", "t4", "--region", "us-central1", "--cloud", "gke")
+    assert "flex-start from that on demand" in " ".join(shown.split())
 
 
 def test_the_preview_marks_estimates() -> None:
     """The pool, the sum and the item are marked in text and JSON; the idle cost has no estimate."""
-    text = _output("preview", "--config-file", str(_FILE))
+    text = output("preview", "--config-file", str(_FILE))
     assert "~0.39" in text
     assert f"Estimated price: {_ITEM}" in text
-    preview = json.loads(_output("preview", "--config-file", str(_FILE), "--format", "json"))
+    preview = json.loads(output("preview", "--config-file", str(_FILE), "--format", "json"))
     assert preview["cost"]["maximum"]["estimated"] == [_ITEM]
     assert preview["cost"]["idle"]["estimated"] == []
 
@@ -305,7 +302,7 @@ def test_the_preview_marks_estimates() -> None:
 )
 def test_the_review_marks_estimates(kind: str, marks: list[str]) -> None:
     """Sums and items are marked in every format."""
-    text = _output("review", "--config-file", str(_FILE), "--format", kind)
+    text = output("review", "--config-file", str(_FILE), "--format", kind)
     assert [mark for mark in marks if mark not in text.replace("\\_", "_")] == []
 
 

@@ -24,6 +24,16 @@ from tests.unit.placement.test_queueing import queued
 generated = settings(max_examples=40, deadline=None)
 
 
+T4 = {"type": "nvidia-tesla-t4", "count": 4}
+STEADY = {"name": "steady", "machine": "n1-standard-16", "accelerator": T4, "nodes": {"max": 2}}
+ON_GKE = changed(
+    GKE,
+    pools=[*GKE["pools"], STEADY],
+    queues=[{"name": "gpus", "pools": ["t4", "steady"], "fallback": True}],
+)
+ON_AKS = changed(AKS, queues=[{"name": "cpus", "pools": ["cpu", "steady"], "fallback": True}])
+
+
 def objects(declaration: Declaration) -> list[dict[str, Any]]:
     """All of Kueue's objects for a declaration, in the order in which they are made."""
     return [item for layer in layers(queueing(declare(declaration))) for item in layer]
@@ -85,24 +95,16 @@ def test_every_object_is_valid(declaration: Declaration) -> None:
 
 
 @pytest.mark.released(KUEUE)
-@pytest.mark.parametrize(
-    ("base", "pools"),
-    [(GKE, ["t4", "t4-steady"]), (AKS, ["cpu", "steady"])],
-)
-def test_a_queue_that_falls_back_is_valid(base: Declaration, pools: list[str]) -> None:
+@pytest.mark.parametrize("declaration", [ON_GKE, ON_AKS], ids=["gke", "aks"])
+def test_a_queue_that_falls_back_is_valid(declaration: Declaration) -> None:
     """The single flavor of a fallback queue has a name that no pool can have, and is in both resource
     groups."""
-    steady = next(pool for pool in base["pools"] if pool["name"] == pools[0]) | {
-        "name": pools[1],
-        "capacity": "on-demand",
-    }
-    others = [pool for pool in base["pools"] if pool["name"] != pools[1]]
-    queues = [{"name": "work", "pools": pools, "fallback": True}]
-    made = objects(changed(base, pools=[*others, steady], queues=queues))
+    made = objects(declaration)
     for item in made:
         _validators()[item["kind"]].validate(item)
     groups = [group for item in made for group in item.get("spec", {}).get("resourceGroups", ())]
-    assert [[flavor["name"] for flavor in group["flavors"]] for group in groups] == [["work.pools"]] * 2
+    name = f"{declaration['queues'][0]['name']}.pools"
+    assert [[flavor["name"] for flavor in group["flavors"]] for group in groups] == [[name]] * 2
 
 
 def _needs(item: dict[str, Any]) -> set[tuple[str, str]]:
@@ -214,16 +216,6 @@ def test_the_limit_of_a_pool_that_falls_back_is_part_of_that_of_its_queue() -> N
     assert _quota(declaration, "gpus") == [("gpus.pools", "0", "20", None)]
     team = {"name": "vision", "guarantee": {"t4": 2, "steady": 1}, "lendingLimit": {"steady": 0}}
     assert _quota(changed(declaration, teams=[team]), "vision.gpus") == [("gpus.pools", "12", "20", "8")]
-
-
-T4 = {"type": "nvidia-tesla-t4", "count": 4}
-STEADY = {"name": "steady", "machine": "n1-standard-16", "accelerator": T4, "nodes": {"max": 2}}
-ON_GKE = changed(
-    GKE,
-    pools=[*GKE["pools"], STEADY],
-    queues=[{"name": "gpus", "pools": ["t4", "steady"], "fallback": True}],
-)
-ON_AKS = changed(AKS, queues=[{"name": "cpus", "pools": ["cpu", "steady"], "fallback": True}])
 
 
 def _flavor(declaration: Declaration) -> Flavor:

@@ -294,21 +294,24 @@ def test_a_share_is_requested_like_a_gpu(sharing: dict[str, Any], shares: int, m
     assert Profile.load(profile(cluster).data()) == profile(cluster)
 
 
-def test_mps_gives_all_of_a_single_gpu() -> None:
-    """With several GPUs on a node, or several partitions, a container gets one share."""
-    sharing = {"gpuSharingConfig": {"gpuSharingStrategy": "mps", "maxSharedClientsPerGpu": 8}}
-    accelerator = profile(declare(_shared(sharing, count=1))).pool("work").accelerator
+_MPS = {"gpuSharingConfig": {"gpuSharingStrategy": "mps", "maxSharedClientsPerGpu": 8}}
+_MIG = {"type": "nvidia-a100-80gb", "count": 2, "gpuInstanceProfile": "MIG3g"}
+
+
+@pytest.mark.parametrize(
+    ("declaration", "count"),
+    [
+        (_shared(_MPS, count=1), 8),
+        (only(AKS, machine="Standard_NC48ads_A100_v4", accelerator=_MIG, nodes={"count": 1}), 4),
+    ],
+    ids=["mps", "mig"],
+)
+def test_one_container_may_have_every_share(declaration: Declaration, count: int) -> None:
+    """MPS gives all of a node's single GPU to a container, and the device plugin's strategy `single` names
+    every instance of a GPU `nvidia.com/gpu`."""
+    accelerator = profile(declare(declaration)).pool("work").accelerator
     assert accelerator is not None
-    assert (accelerator.count, accelerator.most) == (8, 8)
-
-
-def test_an_instance_profile_is_requested_like_a_gpu() -> None:
-    """The device plugin's strategy `single` names every instance `nvidia.com/gpu`."""
-    accelerator = {"type": "nvidia-a100-80gb", "count": 2, "gpuInstanceProfile": "MIG3g"}
-    pool = {"machine": "Standard_NC48ads_A100_v4", "accelerator": accelerator, "nodes": {"count": 1}}
-    gpus = profile(declare(only(AKS, **pool))).pool("work").accelerator
-    assert gpus is not None
-    assert (gpus.count, gpus.most) == (4, 4)
+    assert (accelerator.count, accelerator.most) == (count, count)
 
 
 def test_nodes_say_how_their_gpus_are_shared() -> None:

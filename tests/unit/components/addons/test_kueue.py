@@ -6,7 +6,6 @@ import pytest
 import yaml
 
 from components.addons.kueue import values
-from components.addons.manifest import has_cloud_resources
 from ebbtide.declaration.model.declare import declare
 from tests.declarations import AKS, GKE, Declaration, changed, pool
 
@@ -64,22 +63,3 @@ def test_it_is_at_home_on_the_system_pool() -> None:
     assert ours["nodeSelector"] == {"ebbtide.dev/pool": "system"}
     assert theirs["nodeSelector"] == {"kubernetes.azure.com/mode": "system"}
     assert ours["tolerations"] == theirs["tolerations"] == tolerations
-
-
-HOLDERS: list[tuple[str, dict[str, Any], bool]] = [
-    ("PersistentVolumeClaim", {}, True),
-    ("StatefulSet", {"volumeClaimTemplates": [{}]}, True),
-    ("StatefulSet", {}, False),
-    ("Service", {"type": "LoadBalancer"}, True),
-    ("Service", {"type": "ClusterIP"}, False),
-    ("Deployment", {}, False),
-    ("Deployment", {"template": {"spec": {"volumes": [{"emptyDir": {}}]}}}, False),
-    ("Deployment", {"template": {"spec": {"volumes": [{"persistentVolumeClaim": {}}]}}}, True),
-    ("StatefulSet", {"template": {"spec": {"volumes": [{"persistentVolumeClaim": {}}]}}}, True),
-]
-
-
-@pytest.mark.parametrize(("kind", "spec", "holds"), HOLDERS)
-def test_what_the_cloud_keeps_something_for(kind: str, spec: dict[str, Any], holds: bool) -> None:  # noqa: FBT001
-    """Disks and load balancers outlive a cluster, and a claim waits for its pods; all else ends with it."""
-    assert has_cloud_resources(kind, {"spec": spec}) is holds

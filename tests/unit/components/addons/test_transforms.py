@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pulumi
+import pytest
 
 from components.addons.patches import (
     Object,
@@ -58,20 +59,28 @@ def test_a_child_goes_with_a_cluster_of_ours() -> None:
     assert transformed(given("ConfigMap"), own=False)[1] is False
 
 
-HELD: list[Object] = [
-    {"kind": "Namespace"},
-    {"kind": "PersistentVolumeClaim"},
-    {"kind": "Service", "spec": {"type": "LoadBalancer"}},
-    {"kind": "StatefulSet", "spec": {"volumeClaimTemplates": [{}]}},
+_CLAIM: Object = {"template": {"spec": {"volumes": [{"persistentVolumeClaim": {}}]}}}
+ENDING: list[tuple[str, Object, bool]] = [
+    ("Namespace", {}, False),
+    ("PersistentVolumeClaim", {}, False),
+    ("StatefulSet", {"volumeClaimTemplates": [{}]}, False),
+    ("StatefulSet", _CLAIM, False),
+    ("StatefulSet", {}, True),
+    ("Service", {"type": "LoadBalancer"}, False),
+    ("Service", {"type": "ClusterIP"}, True),
+    ("Service", {}, True),
+    ("Deployment", _CLAIM, False),
+    ("Deployment", {"template": {"spec": {"volumes": [{"emptyDir": {}}]}}}, True),
+    ("Deployment", {}, True),
+    ("Secret", {}, True),
 ]
 
 
-def test_what_holds_something_is_deleted_for_real() -> None:
-    """A claim, a load balancer, and the namespace around them never end with the cluster alone."""
-    for item in HELD:
-        assert not is_deleted_with_cluster(item)
-    for item in ({"kind": "Service", "spec": {"type": "ClusterIP"}}, {"kind": "Service"}, {"kind": "Secret"}):
-        assert is_deleted_with_cluster(item)
+@pytest.mark.parametrize(("kind", "spec", "ends"), ENDING)
+def test_what_holds_something_is_deleted_for_real(kind: str, spec: Object, *, ends: bool) -> None:
+    """Disks and load balancers outlive a cluster, a claim waits for its pods, and a namespace for all in it;
+    the rest ends with the cluster."""
+    assert is_deleted_with_cluster({"kind": kind, "spec": spec}) is ends
 
 
 def test_a_generated_secret_stays_as_it_was_made() -> None:

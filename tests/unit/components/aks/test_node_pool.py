@@ -163,11 +163,6 @@ def test_leaving_spot_is_said_once() -> None:
     assert len(POOLS.changes(SPOT, OLD)) == 1
 
 
-def test_everything_that_changes_is_found_together() -> None:
-    """All reasons are reported at once."""
-    assert len(POOLS.changes(OLD, OLD | {"vmSize": "Standard_D16s_v5", "maxPods": 50})) == 2
-
-
 def test_the_table_names_inputs_that_there_are() -> None:
     """A field that the SDK does not have would never be compared."""
     annotations = containerservice.ManagedClusterAgentPoolProfileArgsDict.__annotations__

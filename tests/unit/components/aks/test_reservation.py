@@ -15,7 +15,6 @@ from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.catalog.amounts import Amount
-from ebbtide.declaration.catalog.prices import find_price
 from ebbtide.declaration.model.capacity import Reservation
 from ebbtide.declaration.model.pool import Nodes, Pool
 from ebbtide.declaration.model.site import Site
@@ -23,6 +22,7 @@ from ebbtide.values import clock
 from ebbtide.values.cloud_kind import CloudKind
 from tests.declarations import AKS, Declaration, only
 from tests.synth import reviewed, synth, synth_anew
+from tests.unit.catalog.test_prices import known
 from tests.unit.components.aks.test_cluster import waited_for
 
 GROUP = "azure-native:compute:CapacityReservationGroup"
@@ -37,10 +37,7 @@ def _declared(**pool: Any) -> Declaration:
 
 
 def _price() -> float:
-    price = find_price(CloudKind.AKS, "eastus", MACHINE)
-    assert price is not None
-    assert price.on_demand is not None
-    return price.on_demand
+    return known(CloudKind.AKS, "eastus", MACHINE).on_demand or 0
 
 
 def _charges(recording: Recording) -> dict[str, Charge]:

@@ -14,7 +14,6 @@ from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.record import record
 from ebbtide.declaration.catalog.amounts import Amount, total
-from ebbtide.declaration.catalog.prices import find_price
 from ebbtide.declaration.model.capacity import Reservation
 from ebbtide.declaration.model.pool import Nodes, Pool
 from ebbtide.declaration.model.site import Site
@@ -22,6 +21,7 @@ from ebbtide.values import clock
 from ebbtide.values.cloud_kind import CloudKind
 from tests.declarations import GKE, Declaration, only
 from tests.synth import reviewed, synth
+from tests.unit.catalog.test_prices import known
 
 REQUEST = "gcp:compute/futureReservation:FutureReservation"
 BEGIN, END = datetime(2026, 12, 1, 8, tzinfo=UTC), datetime(2026, 12, 8, 8, tzinfo=UTC)
@@ -57,16 +57,14 @@ def test_a_pool_of_its_own_needs_the_name() -> None:
 def test_the_price_of_the_period() -> None:
     """The reservation is billed from its begin to its end, used or not, at an estimate from the on-demand
     price; the nodes of its pool are billed for their disks alone."""
-    recording, price = synth(_declared()), find_price(CloudKind.GKE, "us-central1", MACHINE)
-    assert price is not None
-    assert price.on_demand is not None
+    recording, hourly = synth(_declared()), 3 * (known(CloudKind.GKE, "us-central1", MACHINE).on_demand or 0)
     found = charges(recording, read_clusters(recording), read_pools(recording))
     (reserved,) = [charge for charge in found if charge.whole]
     assert reserved.idle == Amount()
-    assert reserved.maximum.known == pytest.approx(3 * price.on_demand)
+    assert reserved.maximum.known == pytest.approx(hourly)
     assert reserved.maximum.estimated == (f"{MACHINE} (calendar)",)
     assert reserved.whole is not None
-    assert reserved.whole.known == pytest.approx(3 * price.on_demand * 168)
+    assert reserved.whole.known == pytest.approx(hourly * 168)
     (pool,) = [charge for charge in found if charge.pool == "work"]
     assert pool.maximum.known == pytest.approx(3 * 100 * 0.1 / 730, rel=1e-5)
     rates = rates_of(recording)
@@ -74,10 +72,10 @@ def test_the_price_of_the_period() -> None:
         rates.at({"system": 1}, time).known for time in (BEGIN - timedelta(1), BEGIN, END)
     )
     assert before == after
-    assert within - before == pytest.approx(3 * price.on_demand)
+    assert within - before == pytest.approx(hourly)
     assert total(charge.idle for charge in found).known == pytest.approx(before)
     (words,) = dict(cost_notes(preview_of(recording)))["Reserved"]
-    whole = f"{3 * price.on_demand * 168:,.0f}"
+    whole = f"{hourly * 168:,.0f}"
     assert f"2026-12-01 08:00 UTC to 2026-12-08 08:00 UTC: about ${whole} in 168 h" in words
 
 
