@@ -87,22 +87,6 @@ def test_a_name_that_is_not_there_or_not_alone() -> None:
     assert not recording.named("same", "test:parts:Part").custom
 
 
-def test_two_resources_of_one_urn_are_refused() -> None:
-    """The engine refuses them; mocks keep one and say nothing."""
-
-    def program() -> None:
-        network("net")
-        network("net")
-
-    with pytest.raises(ProgramError) as caught:
-        run(program)
-    assert str(caught.value) == (
-        "Two resources have the URN urn:pulumi:dev::shop::gcp:compute/network:Network::net. Pulumi would "
-        "reject the second, since a URN consists of the parents' types, the type and the name. Rename one of "
-        "them."
-    )
-
-
 def test_a_resource_that_is_read_has_a_urn_too() -> None:
     """One that is read and one that is made cannot share a name either."""
 
