@@ -14,7 +14,7 @@ from .cluster import Cluster, ClusterArgs, MaintenanceSchedules, MaintenanceSche
 from .identity import Identity, IdentityArgs, Members, MembersArgs, VaultKey, VaultKeyArgs
 from .network import Network, NetworkArgs
 from .node_pool import CapacityReservation, CapacityReservationArgs, NodePool, NodePoolArgs
-from .teams import Registry, RegistryArgs, Tenant, TenantArgs, team_resources
+from .teams import Registry, Tenant, team_resources
 from .topology import Topology
 
 __all__ = [
@@ -33,9 +33,7 @@ __all__ = [
     "NodePool",
     "NodePoolArgs",
     "Registry",
-    "RegistryArgs",
     "Tenant",
-    "TenantArgs",
     "Topology",
     "VaultKey",
     "VaultKeyArgs",
@@ -73,14 +71,13 @@ def deploy(
     """
     options = pulumi.ResourceOptions(parent=parent, providers=[provider] if provider else None)
     topology = Topology(declaration.name, declaration, options)
-    cloud = topology.cloud
     kueue = declaration.addons.kueue
     managed = None
     if kueue is not None and kueue.is_managed and declaration.has_kueue:
         managed = _managed_kueue(f"{declaration.name}-kueue", topology, options)
     args = AddonsArgs(
         declaration=declaration,
-        create_resources=team_resources(topology, declaration, cloud),
+        create_resources=team_resources(topology, declaration),
         managed_kueue=managed,
         pools=tuple(pool.resource for pool in topology.pools.values()),
         pool_names={name: pool.resource.id.apply(_last) for name, pool in topology.pools.items()},

@@ -1,7 +1,6 @@
 """Azure resources of a cluster's teams: the identity, bucket, volume and registry of each."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import pulumi
@@ -14,7 +13,6 @@ from pulumi_azure_native import (
     storage,
 )
 
-from ebbtide.declaration.model.cloud import Aks, AksKeys, AksResources
 from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.physical_names import (
     FEDERATED_CREDENTIAL,
@@ -74,11 +72,8 @@ def _existing(
 
 def _issuer(declaration: Declaration, topology: Topology) -> pulumi.Output[str]:
     """Return the URL of the cluster's OIDC issuer, which an existing cluster must have."""
-    if topology.cluster is not None:
-        profile = topology.cluster.resource.oidc_issuer_profile
-        return profile.apply(lambda oidc: (oidc.issuer_url if oidc else None) or "")
-    profile = _existing(declaration, topology).oidc_issuer_profile
-    return profile.apply(lambda oidc: (oidc.issuer_url if oidc else None) or "")
+    cluster = topology.cluster.resource if topology.cluster else _existing(declaration, topology)
+    return cluster.oidc_issuer_profile.apply(lambda oidc: (oidc.issuer_url if oidc else None) or "")
 
 
 def _kubelet(declaration: Declaration, topology: Topology) -> pulumi.Output[str]:
@@ -103,82 +98,15 @@ def _object_id(profile: Mapping[str, Any] | None) -> str:
     return str(object_id)
 
 
-def _registry(name: str, team: Team, declaration: Declaration, cloud: Aks, topology: Topology) -> None:
-    if team.registry is None:
-        return
-    args = RegistryArgs(
-        name=registry_name(declaration, team),
-        group_name=f"{declaration.name}-{team.stored_as}-images-kept"
-        if cloud.create_resource_group
-        else None,
-        subscription=cloud.subscription,
-        resource_group=topology.resource_group,
-        location=cloud.location,
-        keep=keeps_registry(declaration, team),
-        members=team.members,
-        kubelet=_kubelet(declaration, topology),
-        keys=cloud.keys,
-        labels=of_team(topology.labels, team.name),
-    )
-    Registry(f"{name}-images", args, pulumi.ResourceOptions(parent=topology))
-
-
-def team_resources(topology: Topology, declaration: Declaration, cloud: Aks) -> CreateTeamResources:
+def team_resources(topology: Topology, declaration: Declaration) -> CreateTeamResources:
     """Return a function that creates a team's identity, bucket and volume in the topology."""
 
     def create(team: Team) -> TeamResources:
-        args = TenantArgs(
-            team=team,
-            cluster=declaration.name,
-            subscription=cloud.subscription,
-            bucket=bucket_name(declaration, team),
-            resource_group=topology.resource_group,
-            location=cloud.location,
-            issuer=_issuer(declaration, topology),
-            subnet=topology.own_subnet,
-            keep=not declaration.is_ephemeral,
-            group_name=f"{declaration.name}-{team.stored_as}-kept" if cloud.create_resource_group else None,
-            keys=cloud.keys,
-            resources=cloud.resources,
-            labels=of_team(topology.labels, team.name),
-        )
-        _registry(f"{declaration.name}-team-{team.stored_as}", team, declaration, cloud, topology)
-        name = f"{declaration.name}-team-{team.name}"
-        return Tenant(name, args, pulumi.ResourceOptions(parent=topology)).resources
+        if team.registry is not None:
+            Registry(f"{declaration.name}-team-{team.stored_as}-images", team, topology, declaration)
+        return Tenant(f"{declaration.name}-team-{team.name}", team, topology, declaration).resources
 
     return create
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TenantArgs:
-    """Arguments of a tenant.
-
-    Attributes:
-        cluster: name of the cluster, the prefix of names.
-        bucket: name of the storage account with the bucket.
-        resource_group: name of the resource group.
-        issuer: URL of the cluster's OIDC issuer, for the federated credential.
-        subnet: resource id of the only subnet that reaches file shares; None for an existing network, whose
-            subnets may lack the required service endpoint.
-        keep: default of whether a bucket remains when the stack is destroyed.
-        group_name: name of the resource group of a bucket that is kept; None for `resource_group`.
-        keys: the declared keys; those of other data than buckets are ignored.
-        resources: the declared overrides, of which some create a resource for each bucket.
-    """
-
-    team: Team
-    cluster: str
-    subscription: str
-    bucket: str
-    resource_group: pulumi.Input[str]
-    location: str
-    issuer: pulumi.Input[str]
-    subnet: pulumi.Input[str] | None = None
-    keep: bool
-    group_name: str | None
-    keys: AksKeys = field(default_factory=AksKeys)
-    resources: AksResources = field(default_factory=AksResources)
-    labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
 
 
 class Tenant(pulumi.ComponentResource):
@@ -192,124 +120,212 @@ class Tenant(pulumi.ComponentResource):
 
     resources: TeamResources
 
-    def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("ebbtide:aks:Tenant", name, {}, opts)
-        stored = f"{args.cluster}-team-{args.team.stored_as}"
+    def __init__(self, name: str, team: Team, topology: Topology, declaration: Declaration) -> None:
+        super().__init__("ebbtide:aks:Tenant", name, {}, pulumi.ResourceOptions(parent=topology))
+        self._team, self._topology, self._declaration = team, topology, declaration
+        self._labels, cloud = dict(of_team(topology.labels, team.name)), topology.cloud
+        stored = f"{declaration.name}-team-{team.stored_as}"
         identity = managedidentity.UserAssignedIdentity(
             f"{name}-identity",
-            resource_name_=fitting(f"{args.cluster}-team-{args.team.name}", IDENTITY),
-            resource_group_name=args.resource_group,
-            location=args.location,
-            tags=dict(args.labels),
+            resource_name_=fitting(f"{declaration.name}-team-{team.name}", IDENTITY),
+            resource_group_name=topology.resource_group,
+            location=cloud.location,
+            tags=self._labels,
             opts=pulumi.ResourceOptions(parent=self),
         )
-        adopted = adopted_accounts(args.team)
+        adopted, issuer = adopted_accounts(team), _issuer(declaration, topology)
         grants: list[pulumi.Resource] = []
         for role, credential, account in (
-            ("workload", args.team.name, ACCOUNT),
-            *((item, f"{args.team.name}-{item}", item) for item in adopted),
+            ("workload", team.name, ACCOUNT),
+            *((item, f"{team.name}-{item}", item) for item in adopted),
         ):
             grants.append(
                 managedidentity.FederatedIdentityCredential(
                     f"{name}-{role}",
                     federated_identity_credential_resource_name=fitting(credential, FEDERATED_CREDENTIAL),
                     resource_name_=identity.name,
-                    resource_group_name=args.resource_group,
-                    issuer=args.issuer,
-                    subject=f"system:serviceaccount:{args.team.namespace_name}:{account}",
+                    resource_group_name=topology.resource_group,
+                    issuer=issuer,
+                    subject=f"system:serviceaccount:{team.namespace_name}:{account}",
                     audiences=["api://AzureADTokenExchange"],
                     # Azure rejects two concurrent ones on one identity (entra/workload-id, workload identity
                     # federation considerations, 2026).
                     opts=pulumi.ResourceOptions(parent=self, depends_on=grants[-1:]),
                 )
             )
-        bucket = _bucket(stored, args, self) if args.team.has_bucket else None
+        bucket = self._bucket(stored) if team.has_bucket else None
         if bucket is not None:
             grants.append(
                 authorization.RoleAssignment(
                     f"{stored}-writes",
                     scope=bucket.id,
-                    role_definition_id=role_definition(args.subscription, STORAGE_BLOB_DATA_CONTRIBUTOR),
+                    role_definition_id=role_definition(cloud.subscription, STORAGE_BLOB_DATA_CONTRIBUTOR),
                     principal_id=identity.principal_id,
                     principal_type="ServicePrincipal",
                     opts=pulumi.ResourceOptions(parent=self),
                 )
             )
-            _let_in(f"{stored}-bucket", args, bucket.id, STORAGE_BLOB_DATA_CONTRIBUTOR, self)
+            self._let_in(f"{stored}-bucket", bucket.id, STORAGE_BLOB_DATA_CONTRIBUTOR)
         self.resources = TeamResources(
             annotations={"azure.workload.identity/client-id": identity.client_id},
             bucket=pulumi.Output.format("abfss://{0}@{1}.dfs.core.windows.net", CONTAINER, bucket.name)
             if bucket
             else None,
-            disk=_disk(stored, args, self, bucket, identity.client_id),
+            disk=self._disk(stored, bucket, identity.client_id),
             grants=tuple(grants),
             adopted=adopted,
         )
         self.register_outputs({"client_id": identity.client_id})
 
+    def _let_in(self, name: str, account: pulumi.Input[str], role: str) -> None:
+        """Let members read and write the data of the team's storage account."""
+        subscription = self._topology.cloud.subscription
+        assign_to_members(
+            name, self._team.members, subscription=subscription, scope=account, role=role, parent=self
+        )
 
-def _let_in(name: str, args: TenantArgs, account: pulumi.Input[str], role: str, parent: Tenant) -> None:
-    """Let members read and write the data of the team's storage account."""
-    assign_to_members(
-        name, args.team.members, subscription=args.subscription, scope=account, role=role, parent=parent
-    )
+    def _bucket(self, name: str) -> storage.StorageAccount:
+        """Create a private storage account with one container; keys are disabled, so access requires an
+        identity.
 
-
-def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.StorageAccount:
-    """Create a private storage account with one container; keys are disabled, so access requires an identity.
-
-    Key and bucket are in the group that `_group` returns.
-    """
-    declared = args.team.bucket.keep if args.team.bucket else None
-    keep = args.keep if declared is None else declared
-    opts = pulumi.ResourceOptions(parent=parent, retain_on_delete=keep)
-    group = _group(name, args, opts, keep=keep)
-    called = f"{args.cluster}-{args.team.stored_as}-bucket-key"
-    vault_key = _vault_key(f"{name}-bucket-key", called, args.keys.buckets, group, args, keep, parent)
-    account = storage.StorageAccount(
-        f"{name}-bucket",
-        account_name=args.bucket,
-        resource_group_name=group,
-        location=args.location,
-        kind="StorageV2",
-        sku={"name": "Standard_LRS"},
-        is_hns_enabled=True,
-        allow_blob_public_access=False,
-        allow_shared_key_access=False,
-        minimum_tls_version="TLS1_2",
-        enable_https_traffic_only=True,
-        identity=_acting_as(vault_key) if vault_key else None,
-        encryption=_encrypted_with(vault_key) if vault_key else None,
-        tags=dict(args.labels),
-        opts=pulumi.ResourceOptions.merge(
-            opts, pulumi.ResourceOptions(depends_on=vault_key.grants if vault_key else ())
-        ),
-    )
-    storage.BlobContainer(
-        f"{name}-container",
-        container_name=CONTAINER,
-        account_name=account.name,
-        resource_group_name=group,
-        opts=opts,
-    )
-    if args.resources.blob_service:
-        storage.BlobServiceProperties(
-            f"{name}-blobs",
+        Key and bucket are in the group that `_group` returns.
+        """
+        team, topology, cloud = self._team, self._topology, self._topology.cloud
+        declared = team.bucket.keep if team.bucket else None
+        keep = not self._declaration.is_ephemeral if declared is None else declared
+        opts = pulumi.ResourceOptions(parent=self, retain_on_delete=keep)
+        stored = f"{self._declaration.name}-{team.stored_as}"
+        group = _group(name, f"{stored}-kept", topology, self._labels, opts)
+        key = (f"{stored}-bucket-key", cloud.keys.buckets)
+        vault_key = _vault_key(f"{name}-bucket-key", *key, group, topology, self._labels, opts)
+        account = storage.StorageAccount(
+            f"{name}-bucket",
+            account_name=bucket_name(self._declaration, team),
+            resource_group_name=group,
+            location=cloud.location,
+            kind="StorageV2",
+            sku={"name": "Standard_LRS"},
+            is_hns_enabled=True,
+            allow_blob_public_access=False,
+            allow_shared_key_access=False,
+            minimum_tls_version="TLS1_2",
+            enable_https_traffic_only=True,
+            identity=_acting_as(vault_key) if vault_key else None,
+            encryption=_encrypted_with(vault_key) if vault_key else None,
+            tags=self._labels,
+            opts=pulumi.ResourceOptions.merge(
+                opts, pulumi.ResourceOptions(depends_on=vault_key.grants if vault_key else ())
+            ),
+        )
+        storage.BlobContainer(
+            f"{name}-container",
+            container_name=CONTAINER,
             account_name=account.name,
             resource_group_name=group,
-            blob_services_name="default",
             opts=opts,
         )
-    if args.resources.management_policy:
-        storage.ManagementPolicy(
-            f"{name}-policy",
+        if cloud.resources.blob_service:
+            storage.BlobServiceProperties(
+                f"{name}-blobs",
+                account_name=account.name,
+                resource_group_name=group,
+                blob_services_name="default",
+                opts=opts,
+            )
+        if cloud.resources.management_policy:
+            storage.ManagementPolicy(
+                f"{name}-policy",
+                account_name=account.name,
+                resource_group_name=group,
+                management_policy_name="default",
+                policy={"rules": []},
+                opts=opts,
+            )
+        return account
+
+    def _disk(
+        self, name: str, bucket: storage.StorageAccount | None, client_id: pulumi.Input[str]
+    ) -> SharedDisk | None:
+        volume = self._team.volume
+        if volume is None:
+            return None
+        if bucket is not None and volume.kind == "bucket":
+            return SharedDisk(
+                source={
+                    "csi": {
+                        "driver": BUCKET_DRIVERS[CloudKind.AKS],
+                        "volumeHandle": pulumi.Output.format("{0}#{1}", bucket.name, CONTAINER),
+                        "volumeAttributes": {
+                            "protocol": "fuse2",
+                            "resourceGroup": self._topology.resource_group,
+                            "storageAccount": bucket.name,
+                            "containerName": CONTAINER,
+                            "clientID": client_id,
+                            "mountWithWorkloadIdentityToken": "true",
+                            "isHnsEnabled": "true",
+                        },
+                    }
+                },
+                size_gib=_BUCKET_SAYS_GIB,
+                # FUSE admits no other user than root by default (azure-aks-docs, azure-blob-csi, 2026).
+                mount_options=("-o allow_other",),
+            )
+        return self._files(name, volume.size_gib or _FILES_GIB)
+
+    def _files(self, name: str, size: int) -> SharedDisk:
+        """Create a premium share of Azure Files, mounted with the account's key, which is kept in a Secret.
+
+        The driver supports mounting with a pod's identity only from 1.35.0 on. With the nodes' identity,
+        which 1.34.0 supports, pods of any team could read every share (kubernetes-sigs/azurefile-csi-driver,
+        docs, workload-identity-static-pv-mount and managed-identity-mount, 2026).
+        """
+        team, topology, cluster = self._team, self._topology, self._declaration.name
+        opts = pulumi.ResourceOptions(parent=self)
+        account = storage.StorageAccount(
+            f"{name}-files",
+            account_name=account_name(topology.cloud.subscription, cluster, f"{team.stored_as}-files"),
+            resource_group_name=topology.resource_group,
+            location=topology.cloud.location,
+            kind="FileStorage",
+            sku={"name": "Premium_LRS"},
+            allow_blob_public_access=False,
+            minimum_tls_version="TLS1_2",
+            enable_https_traffic_only=True,
+            network_rule_set=_closed(topology.own_subnet),
+            tags=self._labels,
+            opts=opts,
+        )
+        storage.FileShare(
+            f"{name}-share",
+            share_name=CONTAINER,
             account_name=account.name,
-            resource_group_name=group,
-            management_policy_name="default",
-            policy={"rules": []},
+            resource_group_name=topology.resource_group,
+            share_quota=size,
             opts=opts,
         )
-    return account
+        self._let_in(f"{name}-files", account.id, STORAGE_FILE_DATA_PRIVILEGED_CONTRIBUTOR)
+        keys = storage.list_storage_account_keys_output(
+            account_name=account.name,
+            resource_group_name=topology.resource_group,
+            opts=pulumi.InvokeOutputOptions(parent=self),
+        )
+        key = pulumi.Output.secret(keys.apply(lambda account: account.keys[0].value))
+        return SharedDisk(
+            source={
+                "csi": {
+                    "driver": "file.csi.azure.com",
+                    "volumeHandle": pulumi.Output.format("{0}#{1}", account.name, CONTAINER),
+                    "volumeAttributes": {"shareName": CONTAINER, "storageAccount": account.name},
+                    "nodeStageSecretRef": {
+                        "name": volume_name(cluster, team),
+                        "namespace": MOUNT_NAMESPACE,
+                    },
+                }
+            },
+            size_gib=size,
+            mount_options=("dir_mode=0777", "file_mode=0777", "mfsymlinks", "cache=strict", "nosharesock"),
+            credentials={"azurestorageaccountname": account.name, "azurestorageaccountkey": key},
+        )
 
 
 def _vault_key(
@@ -317,24 +333,25 @@ def _vault_key(
     called: str,
     key: str | None,
     group: pulumi.Input[str],
-    args: "TenantArgs | RegistryArgs",
-    keep: bool,  # noqa: FBT001 - of the stored data
-    parent: pulumi.Resource,
+    topology: Topology,
+    labels: Labels,
+    opts: pulumi.ResourceOptions,
 ) -> VaultKey | None:
-    """Create the identity, called so in its group, that uses a declared key; return None without one."""
+    """Create the identity, called so in its group, that uses a declared key, with the options of the stored
+    data; return None without one."""
     if not key:
         return None
     own = VaultKeyArgs(
         name=fitting(called, IDENTITY),
         resource_group=group,
-        location=args.location,
-        subscription=args.subscription,
+        location=topology.cloud.location,
+        subscription=topology.cloud.subscription,
         key=key,
-        vault=args.keys.vault or "",
-        keep=keep,
-        labels=args.labels,
+        vault=topology.cloud.keys.vault or "",
+        keep=bool(opts.retain_on_delete),
+        labels=labels,
     )
-    return VaultKey(name, own, pulumi.ResourceOptions(parent=parent))
+    return VaultKey(name, own, pulumi.ResourceOptions(parent=opts.parent))
 
 
 def _acting_as(key: VaultKey) -> storage.IdentityArgsDict:
@@ -355,55 +372,21 @@ def _encrypted_with(key: VaultKey) -> storage.EncryptionArgsDict:
 
 
 def _group(
-    name: str, args: "TenantArgs | RegistryArgs", opts: pulumi.ResourceOptions, *, keep: bool
+    name: str, called: str, topology: Topology, labels: Labels, opts: pulumi.ResourceOptions
 ) -> pulumi.Input[str]:
     """Return the resource group of stored data. What is kept has a separate one, which is also kept, unless
     the cluster's is: deleting a group deletes all of its contents, including resources that Pulumi retains.
     Source: Azure Resource Manager docs, delete resource groups (2026).
     """
-    if not keep or args.group_name is None:
-        return args.resource_group
+    if not opts.retain_on_delete or not topology.cloud.create_resource_group:
+        return topology.resource_group
     return resources.ResourceGroup(
         f"{name}-kept",
-        resource_group_name=fitting(args.group_name, RESOURCE_GROUP),
-        location=args.location,
-        tags=dict(args.labels),
+        resource_group_name=fitting(called, RESOURCE_GROUP),
+        location=topology.cloud.location,
+        tags=labels,
         opts=opts,
     ).name
-
-
-def _disk(
-    name: str,
-    args: TenantArgs,
-    parent: Tenant,
-    bucket: storage.StorageAccount | None,
-    client_id: pulumi.Input[str],
-) -> SharedDisk | None:
-    volume = args.team.volume
-    if volume is None:
-        return None
-    if bucket is not None and volume.kind == "bucket":
-        return SharedDisk(
-            source={
-                "csi": {
-                    "driver": BUCKET_DRIVERS[CloudKind.AKS],
-                    "volumeHandle": pulumi.Output.format("{0}#{1}", bucket.name, CONTAINER),
-                    "volumeAttributes": {
-                        "protocol": "fuse2",
-                        "resourceGroup": args.resource_group,
-                        "storageAccount": bucket.name,
-                        "containerName": CONTAINER,
-                        "clientID": client_id,
-                        "mountWithWorkloadIdentityToken": "true",
-                        "isHnsEnabled": "true",
-                    },
-                }
-            },
-            size_gib=_BUCKET_SAYS_GIB,
-            # FUSE admits no other user than root by default (azure-aks-docs, azure-blob-csi, 2026).
-            mount_options=("-o allow_other",),
-        )
-    return _files(name, args, parent, volume.size_gib or _FILES_GIB)
 
 
 def _closed(subnet: pulumi.Input[str] | None) -> storage.NetworkRuleSetArgsDict | None:
@@ -418,87 +401,6 @@ def _closed(subnet: pulumi.Input[str] | None) -> storage.NetworkRuleSetArgsDict 
     }
 
 
-def _files(name: str, args: TenantArgs, parent: Tenant, size: int) -> SharedDisk:
-    """Create a premium share of Azure Files, mounted with the account's key, which is kept in a Secret.
-
-    The driver supports mounting with a pod's identity only from 1.35.0 on. With the nodes' identity, which
-    1.34.0 supports, pods of any team could read every share (kubernetes-sigs/azurefile-csi-driver, docs,
-    workload-identity-static-pv-mount and managed-identity-mount, 2026).
-    """
-    opts = pulumi.ResourceOptions(parent=parent)
-    account = storage.StorageAccount(
-        f"{name}-files",
-        account_name=account_name(args.subscription, args.cluster, f"{args.team.stored_as}-files"),
-        resource_group_name=args.resource_group,
-        location=args.location,
-        kind="FileStorage",
-        sku={"name": "Premium_LRS"},
-        allow_blob_public_access=False,
-        minimum_tls_version="TLS1_2",
-        enable_https_traffic_only=True,
-        network_rule_set=_closed(args.subnet),
-        tags=dict(args.labels),
-        opts=opts,
-    )
-    storage.FileShare(
-        f"{name}-share",
-        share_name=CONTAINER,
-        account_name=account.name,
-        resource_group_name=args.resource_group,
-        share_quota=size,
-        opts=opts,
-    )
-    _let_in(f"{name}-files", args, account.id, STORAGE_FILE_DATA_PRIVILEGED_CONTRIBUTOR, parent)
-    keys = storage.list_storage_account_keys_output(
-        account_name=account.name,
-        resource_group_name=args.resource_group,
-        opts=pulumi.InvokeOutputOptions(parent=parent),
-    )
-    key = pulumi.Output.secret(keys.apply(lambda account: account.keys[0].value))
-    return SharedDisk(
-        source={
-            "csi": {
-                "driver": "file.csi.azure.com",
-                "volumeHandle": pulumi.Output.format("{0}#{1}", account.name, CONTAINER),
-                "volumeAttributes": {"shareName": CONTAINER, "storageAccount": account.name},
-                "nodeStageSecretRef": {
-                    "name": volume_name(args.cluster, args.team),
-                    "namespace": MOUNT_NAMESPACE,
-                },
-            }
-        },
-        size_gib=size,
-        mount_options=("dir_mode=0777", "file_mode=0777", "mfsymlinks", "cache=strict", "nosharesock"),
-        credentials={"azurestorageaccountname": account.name, "azurestorageaccountkey": key},
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegistryArgs:
-    """Arguments of `Registry`.
-
-    Attributes:
-        group_name: name of the resource group of a registry that is kept; None for `resource_group`.
-        subscription: subscription id, part of the ids of role definitions.
-        resource_group: name of the cluster's resource group.
-        keep: whether it remains when the stack is destroyed.
-        members: declared members, who may push.
-        kubelet: object id of the identity with which nodes pull images.
-        keys: the declared keys; those of other data than registries are ignored.
-    """
-
-    name: str
-    group_name: str | None
-    subscription: str
-    resource_group: pulumi.Input[str]
-    location: str
-    keep: bool
-    members: tuple[str, ...]
-    kubelet: pulumi.Input[str]
-    keys: AksKeys = field(default_factory=AksKeys)
-    labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
-
-
 class Registry(pulumi.ComponentResource):
     """A container registry without an admin account; its grants are limited to the registry.
 
@@ -508,14 +410,17 @@ class Registry(pulumi.ComponentResource):
     cluster-container-registry-integration (2026).
     """
 
-    def __init__(self, name: str, args: RegistryArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        fixed = pulumi.ResourceOptions.merge(opts, fixed_registry_key(CloudKind.AKS))
-        inputs = registry_inputs(args.keys.registries)
+    def __init__(self, name: str, team: Team, topology: Topology, declaration: Declaration) -> None:
+        cloud, labels = topology.cloud, dict(of_team(topology.labels, team.name))
+        fixed = pulumi.ResourceOptions.merge(
+            pulumi.ResourceOptions(parent=topology), fixed_registry_key(CloudKind.AKS)
+        )
+        inputs = registry_inputs(cloud.keys.registries)
         super().__init__("ebbtide:aks:Registry", name, inputs, fixed)
-        stays = pulumi.ResourceOptions(parent=self, retain_on_delete=args.keep)
-        group = _group(name, args, stays, keep=args.keep)
-        key, called = args.keys.registries, f"{args.name}-key"
-        vault_key = _vault_key(f"{name}-key", called, key, group, args, args.keep, self)
+        stays = pulumi.ResourceOptions(parent=self, retain_on_delete=keeps_registry(declaration, team))
+        group = _group(name, f"{declaration.name}-{team.stored_as}-images-kept", topology, labels, stays)
+        key = (f"{registry_name(declaration, team)}-key", cloud.keys.registries)
+        vault_key = _vault_key(f"{name}-key", *key, group, topology, labels, stays)
         encrypted: dict[str, Any] = {"sku": {"name": "Basic"}}
         if vault_key is not None:
             encrypted = {
@@ -534,30 +439,30 @@ class Registry(pulumi.ComponentResource):
             }
         registry = containerregistry.Registry(
             f"{name}-registry",
-            registry_name=args.name,
+            registry_name=registry_name(declaration, team),
             resource_group_name=group,
-            location=args.location,
+            location=cloud.location,
             admin_user_enabled=False,
-            tags=dict(args.labels),
+            tags=labels,
             opts=pulumi.ResourceOptions.merge(
                 stays, pulumi.ResourceOptions(depends_on=vault_key.grants if vault_key else ())
             ),
             **encrypted,
         )
         inside = pulumi.ResourceOptions(parent=self)
-        pull = role_definition(args.subscription, ACR_PULL)
+        pull = role_definition(cloud.subscription, ACR_PULL)
         authorization.RoleAssignment(
             f"{name}-pull",
             scope=registry.id,
             role_definition_id=pull,
-            principal_id=args.kubelet,
+            principal_id=_kubelet(declaration, topology),
             principal_type="ServicePrincipal",
             opts=inside,
         )
         assign_to_members(
             f"{name}-push",
-            args.members,
-            subscription=args.subscription,
+            team.members,
+            subscription=cloud.subscription,
             scope=registry.id,
             role=ACR_PUSH,
             parent=self,

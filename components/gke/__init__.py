@@ -12,7 +12,7 @@ from .cluster import Cluster, ClusterArgs
 from .identity import Identity, IdentityArgs, KeyGrants, KeyGrantsArgs, Members, MembersArgs, key_grants
 from .network import GpuNetworks, GpuNetworksArgs, Interface, Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs, future_reservation
-from .teams import Registry, RegistryArgs, Tenant, TenantArgs, artifacts, team_resources
+from .teams import Registry, Tenant, artifacts, team_resources
 from .topology import Topology
 
 __all__ = [
@@ -32,9 +32,7 @@ __all__ = [
     "NodePool",
     "NodePoolArgs",
     "Registry",
-    "RegistryArgs",
     "Tenant",
-    "TenantArgs",
     "Topology",
     "deploy",
     "future_reservation",
@@ -70,11 +68,10 @@ def deploy(
     """
     options = pulumi.ResourceOptions(parent=parent, providers=[provider] if provider else None)
     topology = Topology(declaration.name, declaration, options)
-    cloud = topology.cloud
     store = artifacts(topology, declaration)
     args = AddonsArgs(
         declaration=declaration,
-        create_resources=team_resources(topology, declaration, cloud, store),
+        create_resources=team_resources(topology, declaration, store),
         pools=tuple(pool.resource for pool in topology.pools.values()),
         pool_names={name: pool.pool_name for name, pool in topology.pools.items()},
         artifacts=store,

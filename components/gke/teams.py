@@ -3,12 +3,11 @@ bucket for pipelines' artifacts."""
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pulumi
 from pulumi_gcp import artifactregistry, compute, container, filestore, serviceaccount, storage
 
-from ebbtide.declaration.model.cloud import Gke
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE
 from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.physical_names import BUCKET, FILESTORE, SERVICE_ACCOUNT, fitting
@@ -27,7 +26,7 @@ from ..addons.teams import (
     fixed_registry_key,
     registry_inputs,
 )
-from ..topology import Labels, of_team
+from ..topology import of_team
 from .topology import Topology
 
 _FILESTORE_GIB = 1024
@@ -48,11 +47,12 @@ def _zone(declaration: Declaration) -> str | None:
     return next((zone for pool in declaration.pools for zone in pool.zones), None)
 
 
-def _file_clients(declaration: Declaration, cloud: Gke, topology: Topology) -> "Clients":
+def _file_clients(declaration: Declaration, topology: Topology) -> "Clients":
     """Return the cluster's nodes as clients of file shares: the kubelet mounts them, from a node's address.
 
     An existing cluster or subnet is looked up.
     """
+    cloud = topology.cloud
     if topology.cluster is not None:
         vpc = topology.cluster.resource.network
         if cloud.network.subnet is None:
@@ -86,57 +86,19 @@ def _last(path: str | None) -> str:
     return (path or "").rpartition("/")[2]
 
 
-def _registry(name: str, team: Team, declaration: Declaration, cloud: Gke, topology: Topology) -> None:
-    if team.registry is None:
-        return
-    # The e-mail of the project's default account has the project's number, and is not known here.
-    accounts = dict.fromkeys(
-        pool.service_account
-        for pool in declaration.pools
-        if pool.service_account and pool.service_account != DEFAULT_ACCOUNT
-    )
-    args = RegistryArgs(
-        declared=team.registry,
-        name=registry_name(declaration, team),
-        team=team.name,
-        project=cloud.project,
-        location=declaration.site.region,
-        keep=keeps_registry(declaration, team),
-        members=team.members,
-        node_accounts=tuple(accounts),
-        key=cloud.keys.registries,
-        key_grants=topology.key_grants.registries if topology.key_grants else (),
-        labels=of_team(topology.labels, team.name),
-    )
-    Registry(f"{name}-images", args, pulumi.ResourceOptions(parent=topology))
-
-
 def team_resources(
-    topology: Topology, declaration: Declaration, cloud: Gke, artifacts: ArtifactStore | None
+    topology: Topology, declaration: Declaration, artifacts: ArtifactStore | None
 ) -> CreateTeamResources:
     """Return a function that creates a team's identity, bucket and volume in the topology; `artifacts` has
     the identity that pipeline steps already act as."""
+    steps_act_as = artifacts.identity[IDENTITY] if artifacts else ""
 
     def create(team: Team) -> TeamResources:
-        files = team.volume is not None and team.volume.kind == "filestore"
-        args = TenantArgs(
-            team=team,
-            cluster=declaration.name,
-            project=cloud.project,
-            bucket=bucket_name(declaration, team),
-            region=declaration.site.region,
-            zone=_zone(declaration),
-            clients=_file_clients(declaration, cloud, topology) if files else None,
-            keep=not declaration.is_ephemeral,
-            labels=of_team(topology.labels, team.name),
-            pipelines=artifacts.identity[IDENTITY] if artifacts else "",
-            key=cloud.keys.buckets,
-            key_grants=topology.key_grants.buckets if topology.key_grants else (),
-            depends_on=(topology.cluster.resource,) if topology.cluster else (),
-        )
-        _registry(f"{declaration.name}-team-{team.stored_as}", team, declaration, cloud, topology)
+        if team.registry is not None:
+            name = f"{declaration.name}-team-{team.stored_as}-images"
+            Registry(name, team, team.registry, topology, declaration)
         name = f"{declaration.name}-team-{team.name}"
-        return Tenant(name, args, pulumi.ResourceOptions(parent=topology)).resources
+        return Tenant(name, team, topology, declaration, steps_act_as).resources
 
     return create
 
@@ -154,38 +116,6 @@ class Clients:
     addresses: pulumi.Input[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TenantArgs:
-    """Arguments of a tenant.
-
-    Attributes:
-        cluster: name of the cluster, the prefix of names.
-        region: region of the bucket: the cluster's, so that reading from it costs nothing.
-        zone: zone of a file system; None if no pool declares one.
-        clients: the nodes, which alone reach a file system; None without one.
-        keep: default of whether a bucket remains when the stack is destroyed.
-        pipelines: e-mail of the service account that pipeline steps already act as; empty if there is none.
-            It also gets access to the bucket, if the team uses the namespace of Kubeflow Pipelines.
-        key: name of the Cloud KMS key for new objects in the bucket; None for Google's.
-        key_grants: prerequisites of a bucket with `key`.
-        depends_on: the cluster: a project's first cluster creates its workload identity pool.
-    """
-
-    team: Team
-    cluster: str
-    project: str
-    bucket: str
-    region: str
-    zone: str | None
-    clients: Clients | None
-    keep: bool
-    labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
-    pipelines: pulumi.Input[str] = ""
-    key: str | None = None
-    key_grants: tuple[pulumi.Resource, ...] = ()
-    depends_on: tuple[pulumi.Resource, ...] = ()
-
-
 class Tenant(pulumi.ComponentResource):
     """A service account for the team's pods, by Workload Identity, without any key.
 
@@ -197,35 +127,43 @@ class Tenant(pulumi.ComponentResource):
 
     resources: TeamResources
 
-    def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("ebbtide:gke:Tenant", name, {}, opts)
+    def __init__(
+        self,
+        name: str,
+        team: Team,
+        topology: Topology,
+        declaration: Declaration,
+        pipelines: pulumi.Input[str] = "",
+    ) -> None:
+        """Create the resources of a team.
+
+        Args:
+            pipelines: e-mail of the service account that pipeline steps already act as; empty if there is
+                none. It also gets access to the bucket, if the team uses the namespace of Kubeflow Pipelines.
+        """
+        super().__init__("ebbtide:gke:Tenant", name, {}, pulumi.ResourceOptions(parent=topology))
         inside = pulumi.ResourceOptions(parent=self)
-        stored = f"{args.cluster}-team-{args.team.stored_as}"
+        cluster, project = declaration.name, topology.cloud.project
+        stored = f"{cluster}-team-{team.stored_as}"
         account = serviceaccount.Account(
             f"{name}-account",
-            account_id=fitting(f"{args.cluster}-team-{args.team.name}", SERVICE_ACCOUNT),
-            display_name=f"Team {args.team.name} on cluster {args.cluster}",
-            project=args.project,
+            account_id=fitting(f"{cluster}-team-{team.name}", SERVICE_ACCOUNT),
+            display_name=f"Team {team.name} on cluster {cluster}",
+            project=project,
             opts=inside,
         )
-        steps = adopted_accounts(args.team)
-        adopted = () if args.pipelines else steps
+        steps = adopted_accounts(team)
+        adopted = () if pipelines else steps
         grants: list[pulumi.Resource] = [
-            _acting(
-                f"{name}-{role}",
-                account,
-                args.project,
-                f"{args.team.namespace_name}/{subject}",
-                pulumi.ResourceOptions(parent=self, depends_on=args.depends_on),
-            )
+            _acting(f"{name}-{role}", account, f"{team.namespace_name}/{subject}", topology, self)
             for role, subject in (("workload", ACCOUNT), *((item, item) for item in adopted))
         ]
-        bucket = _bucket(stored, args, self) if args.team.has_bucket else None
+        bucket = _bucket(stored, team, topology, declaration, self) if team.has_bucket else None
         writers: dict[str, pulumi.Input[str]] = {"writes": account.member}
-        if args.pipelines and steps:
-            writers["pipelines-write"] = pulumi.Output.concat("serviceAccount:", args.pipelines)
+        if pipelines and steps:
+            writers["pipelines-write"] = pulumi.Output.concat("serviceAccount:", pipelines)
         if bucket is not None:
-            for member in args.team.members:
+            for member in team.members:
                 storage.BucketIAMMember(
                     f"{stored}-bucket-{name_of(member)}",
                     bucket=bucket.name,
@@ -246,14 +184,21 @@ class Tenant(pulumi.ComponentResource):
         self.resources = TeamResources(
             annotations={IDENTITY: account.email},
             bucket=bucket.url if bucket else None,
-            disk=self._disk(stored, args, bucket),
+            disk=self._disk(stored, team, topology, declaration, bucket),
             grants=tuple(grants),
             adopted=adopted,
         )
         self.register_outputs({"email": account.email})
 
-    def _disk(self, name: str, args: TenantArgs, bucket: "storage.Bucket | None") -> SharedDisk | None:
-        volume = args.team.volume
+    def _disk(
+        self,
+        name: str,
+        team: Team,
+        topology: Topology,
+        declaration: Declaration,
+        bucket: "storage.Bucket | None",
+    ) -> SharedDisk | None:
+        volume = team.volume
         if volume is None:
             return None
         if bucket is not None and volume.kind == "bucket":
@@ -262,26 +207,25 @@ class Tenant(pulumi.ComponentResource):
                 size_gib=_BUCKET_SAYS_GIB,
                 mount_options=("implicit-dirs",),
             )
-        if args.clients is None:
-            raise ValueError(f"Team {args.team.name} has a file system, and no clients of it are declared.")
+        clients = _file_clients(declaration, topology)
         size = volume.size_gib or _FILESTORE_GIB
         # By default, all addresses of the VPC reach it, also those of other clusters and of pods. Basic tiers
         # need a client with read-write access and without root squash (Filestore docs, access-control and
         # creating-instances, 2025-09).
         nodes: filestore.InstanceFileSharesNfsExportOptionArgsDict = {
-            "ip_ranges": [args.clients.addresses],
+            "ip_ranges": [clients.addresses],
             "access_mode": "READ_WRITE",
             "squash_mode": "NO_ROOT_SQUASH",
         }
         instance = filestore.Instance(
             f"{name}-files",
-            name=fitting(f"{args.cluster}-{args.team.stored_as}", FILESTORE),
-            project=args.project,
-            location=args.zone,
+            name=fitting(f"{declaration.name}-{team.stored_as}", FILESTORE),
+            project=topology.cloud.project,
+            location=_zone(declaration),
             tier="BASIC_HDD",
             file_shares={"name": "shared", "capacity_gb": size, "nfs_export_options": [nodes]},
-            networks=[{"network": args.clients.network, "modes": ["MODE_IPV4"]}],
-            labels=dict(args.labels),
+            networks=[{"network": clients.network, "modes": ["MODE_IPV4"]}],
+            labels=dict(of_team(topology.labels, team.name)),
             opts=pulumi.ResourceOptions(parent=self),
         )
         server = instance.networks.apply(lambda networks: (networks[0].ip_addresses or [""])[0])
@@ -291,64 +235,41 @@ class Tenant(pulumi.ComponentResource):
 def _acting(
     name: str,
     account: "serviceaccount.Account",
-    project: str,
     used_by: str,
-    opts: pulumi.ResourceOptions,
+    topology: Topology,
+    parent: pulumi.Resource,
 ) -> pulumi.Resource:
     """Let a Kubernetes service account, as `namespace/name`, act as an account, by Workload Identity: once
     the cluster exists, as a project's first creates its workload identity pool."""
+    cluster = topology.cluster.resource if topology.cluster else None
     return serviceaccount.IAMMember(
         name,
         service_account_id=account.name,
         role="roles/iam.workloadIdentityUser",
-        member=f"serviceAccount:{project}.svc.id.goog[{used_by}]",
-        opts=opts,
+        member=f"serviceAccount:{topology.cloud.project}.svc.id.goog[{used_by}]",
+        opts=pulumi.ResourceOptions(parent=parent, depends_on=cluster),
     )
 
 
-def _bucket(name: str, args: TenantArgs, parent: Tenant) -> "storage.Bucket":
-    """Create a private bucket in the cluster's region."""
-    declared = args.team.bucket.keep if args.team.bucket else None
-    keep = args.keep if declared is None else declared
+def _bucket(
+    name: str, team: Team, topology: Topology, declaration: Declaration, parent: Tenant
+) -> "storage.Bucket":
+    """Create a private bucket in the cluster's region, so that reading from it costs nothing."""
+    declared = team.bucket.keep if team.bucket else None
+    keep = not declaration.is_ephemeral if declared is None else declared
+    grants = topology.key_grants.buckets if topology.key_grants else ()
     return storage.Bucket(
         f"{name}-bucket",
-        name=args.bucket,
-        project=args.project,
-        location=args.region.upper(),
+        name=bucket_name(declaration, team),
+        project=topology.cloud.project,
+        location=declaration.site.region.upper(),
         uniform_bucket_level_access=True,
         public_access_prevention="enforced",
         force_destroy=not keep,
-        encryption=bucket_encryption(args.key),
-        labels=dict(args.labels),
-        opts=pulumi.ResourceOptions(parent=parent, retain_on_delete=keep, depends_on=args.key_grants),
+        encryption=bucket_encryption(topology.cloud.keys.buckets),
+        labels=dict(of_team(topology.labels, team.name)),
+        opts=pulumi.ResourceOptions(parent=parent, retain_on_delete=keep, depends_on=grants),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegistryArgs:
-    """Arguments of `Registry`.
-
-    Attributes:
-        location: region of the repository: the cluster's, so that pulls have no egress cost.
-        keep: whether it remains when the stack is destroyed.
-        members: declared members, who may push.
-        node_accounts: e-mail addresses of service accounts with which nodes pull images, except a created
-            cluster's, which may read every repository of the project.
-        key: name of the Cloud KMS key for the images; None for Google's.
-        key_grants: prerequisites of a repository with `key`.
-    """
-
-    declared: Declared
-    name: str
-    team: str
-    project: str
-    location: str
-    keep: bool
-    members: tuple[str, ...]
-    node_accounts: tuple[str, ...] = ()
-    key: str | None = None
-    key_grants: tuple[pulumi.Resource, ...] = ()
-    labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
 
 
 class Registry(pulumi.ComponentResource):
@@ -358,18 +279,23 @@ class Registry(pulumi.ComponentResource):
     repositories/cleanup-policy (2026); pulumi-gcp 10.2.0, artifactregistry.Repository.
     """
 
-    def __init__(self, name: str, args: RegistryArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        fixed = pulumi.ResourceOptions.merge(opts, fixed_registry_key(CloudKind.GKE))
-        super().__init__("ebbtide:gke:Registry", name, registry_inputs(args.key), fixed)
-        days = args.declared.delete_untagged_days
+    def __init__(
+        self, name: str, team: Team, declared: Declared, topology: Topology, declaration: Declaration
+    ) -> None:
+        cloud, key_grants = topology.cloud, topology.key_grants
+        fixed = pulumi.ResourceOptions.merge(
+            pulumi.ResourceOptions(parent=topology), fixed_registry_key(CloudKind.GKE)
+        )
+        super().__init__("ebbtide:gke:Registry", name, registry_inputs(cloud.keys.registries), fixed)
+        days = declared.delete_untagged_days
         repository = artifactregistry.Repository(
             f"{name}-repository",
-            repository_id=args.name,
-            project=args.project,
-            location=args.location,
+            repository_id=registry_name(declaration, team),
+            project=cloud.project,
+            location=declaration.site.region,
             format="DOCKER",
-            description=f"Images of team {args.team}",
-            docker_config={"immutable_tags": args.declared.immutable_tags},
+            description=f"Images of team {team.name}",
+            docker_config={"immutable_tags": declared.immutable_tags},
             cleanup_policies=[
                 {
                     "id": "delete-untagged",
@@ -379,20 +305,29 @@ class Registry(pulumi.ComponentResource):
             ]
             if days is not None
             else None,
-            kms_key_name=args.key,
-            labels=dict(args.labels),
-            opts=pulumi.ResourceOptions(parent=self, retain_on_delete=args.keep, depends_on=args.key_grants),
+            kms_key_name=cloud.keys.registries,
+            labels=dict(of_team(topology.labels, team.name)),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                retain_on_delete=keeps_registry(declaration, team),
+                depends_on=key_grants.registries if key_grants else (),
+            ),
         )
-        grants = [(f"{name}-push-{name_of(member)}", "writer", principal(member)) for member in args.members]
-        grants += [
-            (f"{name}-pull-{email}", "reader", f"serviceAccount:{email}") for email in args.node_accounts
-        ]
+        # The nodes' own account may read every repository of the project. The e-mail of the project's default
+        # account has the project's number, and is not known here.
+        accounts = dict.fromkeys(
+            pool.service_account
+            for pool in declaration.pools
+            if pool.service_account and pool.service_account != DEFAULT_ACCOUNT
+        )
+        grants = [(f"{name}-push-{name_of(member)}", "writer", principal(member)) for member in team.members]
+        grants += [(f"{name}-pull-{email}", "reader", f"serviceAccount:{email}") for email in accounts]
         for grant, role, member in grants:
             artifactregistry.RepositoryIamMember(
                 grant,
                 repository=repository.name,
-                location=args.location,
-                project=args.project,
+                location=declaration.site.region,
+                project=cloud.project,
                 role=f"roles/artifactregistry.{role}",
                 member=member,
                 opts=pulumi.ResourceOptions(parent=self),
@@ -448,15 +383,7 @@ class ArtifactBucket(pulumi.ComponentResource):
             f"{name}-use", bucket=bucket.name, role=_OBJECTS, member=account.member, opts=inside
         )
         acting = [
-            _acting(
-                f"{name}-{worker}",
-                account,
-                cloud.project,
-                f"{PIPELINES_NAMESPACE}/{worker}",
-                pulumi.ResourceOptions(
-                    parent=self, depends_on=topology.cluster.resource if topology.cluster else None
-                ),
-            )
+            _acting(f"{name}-{worker}", account, f"{PIPELINES_NAMESPACE}/{worker}", topology, self)
             for worker in workers
         ]
         root = pulumi.Output.format("gs://{0}/v2/artifacts", bucket.name)
