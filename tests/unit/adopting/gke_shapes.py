@@ -295,19 +295,6 @@ def a3_high() -> Document:
     return _toolkit("gke-a3-highgpu", [nodes])
 
 
-def a4() -> Document:
-    """cluster-toolkit, examples/gke-a4/gke-a4.yaml (2026-11)."""
-    gpus = merged(_gpus("nvidia-b200", 8), _reserved("a4")) | {
-        "taints": _PRESENT,
-        "diskSizeGb": 200,
-        "diskType": "hyperdisk-balanced",
-        "bootDisk": {"diskType": "hyperdisk-balanced", "sizeGb": "200"},
-    }
-    nodes = _toolkit_pool("a4-pool", "a4-highgpu-8g", gpus, initialNodeCount=2, **_nics("a4", 8))
-    gateway = {"networkConfig": {"gatewayApiConfig": {"channel": "CHANNEL_STANDARD"}}}
-    return _toolkit("gke-a4", [nodes], **gateway)
-
-
 def tpu_v6e() -> Document:
     """cluster-toolkit, examples/gke-tpu-v6e/gke-tpu-v6e.yaml (2026-11)."""
     taints = [{"key": "google.com/tpu", "value": "present", "effect": "NO_SCHEDULE"}]
@@ -677,7 +664,7 @@ def queued_gpus() -> Document:
 
 
 SHAPES = (
-    *(a3_high, a4, tpu_v6e, accelerated_platforms, node_pools, safer_cluster, xpk),
+    *(a3_high, tpu_v6e, accelerated_platforms, node_pools, safer_cluster, xpk),
     *(preemptible_pipelines, research, queued_gpus),
 )
 """Functions that describe a cluster each; their names are those of the golden tables."""
