@@ -4,11 +4,9 @@ import gzip
 import io
 import itertools
 import json
-import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import nullcontext, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from random import Random
 from typing import Any, cast
 
@@ -28,62 +26,12 @@ from ebbtide.clients.clouds.interfaces import (
     StoredData,
 )
 from ebbtide.values.cloud_kind import CloudKind
+from tests.unit.clients.conftest import Server
 
 _MEBIBYTE = 2**20
 
 
-class _Server(ThreadingHTTPServer):
-    """A server that answers as it is told.
-
-    Attributes:
-        status: HTTP status.
-        headers: its other headers.
-        body: the parts of the next body, by request.
-        asked: the paths of the requests.
-    """
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.status, self.headers, self.asked = 200, dict[str, str](), list[str]()
-        self.body: Callable[[int], Any] = lambda _: [b"{}"]
-
-    @property
-    def url(self) -> str:
-        """Its address."""
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        """Answer."""
-        server = cast("_Server", self.server)
-        server.asked.append(self.path)
-        self.send_response(server.status)
-        for name, value in server.headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        try:
-            for part in server.body(len(server.asked)):
-                self.wfile.write(part)
-        except OSError:
-            return
-
-    def log_message(self, *_: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Log nothing."""
-
-
-@pytest.fixture
-def server() -> Generator[_Server]:
-    """A server that misbehaves."""
-    with _Server() as serving:
-        threading.Thread(target=serving.serve_forever, args=(0.01,), daemon=True).start()
-        yield serving
-        serving.shutdown()
-
-
-def _refused(server: _Server) -> str:
+def _refused(server: Server) -> str:
     with requests.Session() as session, pytest.raises(CloudApiError) as error:
         http.get_json(session, server.url, {}, {})
     return str(error.value)
@@ -100,7 +48,7 @@ def _dripping(_: int) -> Generator[bytes]:
         time.sleep(0.02)
 
 
-def test_a_body_has_an_end(server: _Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_has_an_end(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither an endless body nor a small one that decompresses to a large one is read to its end."""
     monkeypatch.setattr(http, "_LARGEST", _MEBIBYTE)
     server.body = _endless
@@ -111,7 +59,7 @@ def test_a_body_has_an_end(server: _Server, monkeypatch: pytest.MonkeyPatch) -> 
     assert "answered with more than 1 MiB. Check the network's proxy" in _refused(server)
 
 
-def test_an_answer_has_a_time(server: _Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_has_a_time(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A body that arrives byte by byte is given up."""
     monkeypatch.setattr(http, "_WHOLE", 0.2)
     server.body = _dripping
@@ -137,21 +85,21 @@ def test_only_reads_are_sent_again(method: str, again: bool) -> None:  # noqa: F
 
 
 @pytest.mark.parametrize("body", [b"[" * 10**6, b'{"a":' * 10**5, b"[]", b"<html>", b"\xff"])
-def test_a_document_of_no_shape(server: _Server, body: bytes) -> None:
+def test_a_document_of_no_shape(server: Server, body: bytes) -> None:
     """Deep JSON, JSON that is no object, and no JSON at all are one answer."""
     server.body = lambda _: [body]
     assert _refused(server).startswith("127.0.0.1 did not return JSON. Check the network's proxy, ")
 
 
-def test_a_message_is_shortened(server: _Server) -> None:
+def test_a_message_is_shortened(server: Server) -> None:
     """The beginning of an error text of 200 kB is shown."""
     server.status = 400
-    server.body = lambda _: [json.dumps({"error": {"message": "no " * 70_000}}).encode()]
+    server.answer = json.dumps({"error": {"message": "no " * 70_000}})
     assert len(_refused(server)) < 600
 
 
 @pytest.mark.parametrize("token", ["same", ""])
-def test_pages_have_an_end(server: _Server, monkeypatch: pytest.MonkeyPatch, token: str) -> None:
+def test_pages_have_an_end(server: Server, monkeypatch: pytest.MonkeyPatch, token: str) -> None:
     """A page that returns and ever new pages end a list."""
     monkeypatch.setattr(http, "_PAGES", 5)
     server.body = lambda number: [json.dumps({"nextPageToken": token or str(number)}).encode()]
@@ -160,16 +108,16 @@ def test_pages_have_an_end(server: _Server, monkeypatch: pytest.MonkeyPatch, tok
     assert len(server.asked) == (2 if token else 5)
 
 
-def test_a_token_stays_with_its_host(server: _Server) -> None:
+def test_a_token_stays_with_its_host(server: Server) -> None:
     """The next page of an Azure list, and where a redirect leads, are not read from another host."""
     other = f"http://localhost:{server.server_port}/elsewhere"
-    server.body = lambda _: [json.dumps({"nextLink": other}).encode()]
+    server.answer = json.dumps({"nextLink": other})
     with requests.Session() as session, pytest.raises(CloudApiError, match="localhost, which does not get"):
         list(http.linked(session, server.url, {}, {}, "nextLink"))
     server.status, server.headers["Location"] = 302, other
-    server.body = lambda _: [b""]
+    server.answer = ""
     assert "did not return JSON" in _refused(server)
-    assert [path for path in server.asked if path == "/elsewhere"] == []
+    assert [item for item in server.asked if item["path"] == "/elsewhere"] == []
 
 
 class _Answer(dict[str, Any]):
@@ -293,16 +241,16 @@ class _Credential:
 
 
 @pytest.mark.parametrize("body", ["{}", '{"quotas": 1}', '{"quotas": [1]}', '{"quotas": [{}]}'])
-def test_a_document_of_another_shape(server: _Server, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+def test_a_document_of_another_shape(server: Server, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
     """The error names the cloud that answered, and an empty one is not taken for quotas without limits."""
-    server.body = lambda _: [body.encode()]
+    server.answer = body
     monkeypatch.setattr(google, "google_session", requests.Session)
     monkeypatch.setenv("GOOGLE_COMPUTE_CUSTOM_ENDPOINT", server.url)
     with pytest.raises(CloudApiError, match="Google Cloud answered with a document of another shape"):
         connect.quota_source(CloudKind.GKE, "acme-ml").limits("us-central1", [])
 
 
-def test_a_name_that_is_no_text(server: _Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_is_no_text(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A resource without a text for its name is none: what follows compares and sorts names."""
     cluster = {
         "name": 5,
@@ -310,7 +258,7 @@ def test_a_name_that_is_no_text(server: _Server, monkeypatch: pytest.MonkeyPatch
         "resourceLabels": {"ebbtide-expires": "x"},
         "selfLink": "/v1/a",
     }
-    server.body = lambda _: [json.dumps({"clusters": [cluster]}).encode()]
+    server.answer = json.dumps({"clusters": [cluster]})
     monkeypatch.setattr(google, "google_session", requests.Session)
     for name in ("CONTAINER", "COMPUTE"):
         monkeypatch.setenv(f"GOOGLE_{name}_CUSTOM_ENDPOINT", server.url)
@@ -330,12 +278,12 @@ _UNREACHABLE = {"items": {"zones/a": {"warning": {"code": "UNREACHABLE"}}}}
     ],
 )
 def test_a_list_without_a_zone_is_no_list(
-    server: _Server, monkeypatch: pytest.MonkeyPatch, clusters: Any, resources: Any, words: str
+    server: Server, monkeypatch: pytest.MonkeyPatch, clusters: Any, resources: Any, words: str
 ) -> None:
     """Resources of a zone that does not answer would be taken for deleted; an empty zone has an answer."""
 
     def body(_: int) -> list[bytes]:
-        path = server.asked[-1]
+        path = server.asked[-1]["path"]
         answer: Any = clusters if "/clusters" in path else resources if "/aggregated/" in path else {}
         return [json.dumps(answer).encode()]
 

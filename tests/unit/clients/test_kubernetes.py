@@ -4,14 +4,11 @@ import json
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, cast
-from urllib.parse import parse_qs, urlsplit
+from typing import Any
 
 import pytest
 
@@ -19,70 +16,9 @@ from ebbtide.clients.kubernetes import JSON_PATCH, Api, ApiError, KubeconfigErro
 from ebbtide.text import install_command
 from ebbtide.values import clock
 from tests.repository import ROOT
+from tests.unit.clients.conftest import Handler, Server
 
 _PODS = "/api/v1/namespaces/n/pods"
-
-
-class _Server(ThreadingHTTPServer):
-    """A fake API server with a fixed answer, which records its requests."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answering)
-        self.asked: list[dict[str, Any]] = []
-        self.status, self.answer = 200, json.dumps({"kind": "Pod"})
-        self.headers: dict[str, str] = {}
-        self.lost = 0  # number of the next requests that are not answered
-
-    @property
-    def url(self) -> str:
-        """Return its URL."""
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class _Answering(BaseHTTPRequestHandler):
-    def _answer(self) -> None:
-        server = cast("_Server", self.server)
-        parts = urlsplit(self.path)
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        server.asked.append(
-            {
-                "method": self.command,
-                "path": parts.path,
-                "query": {key: value[0] for key, value in parse_qs(parts.query).items()},
-                "type": self.headers["Content-Type"],
-                "token": self.headers["Authorization"],
-                "user": self.headers["Impersonate-User"],
-                "body": json.loads(body) if body else None,
-            }
-        )
-        if server.lost:
-            server.lost -= 1
-            self.close_connection = True
-            return
-        content = server.answer.encode()
-        self.send_response(server.status)
-        for name, value in server.headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815 - the library's names
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's name
-        """Say nothing."""
-
-
-@pytest.fixture
-def server() -> Iterator[_Server]:
-    """An API server."""
-    with _Server() as made:
-        thread = threading.Thread(target=made.serve_forever, args=(0.01,))
-        thread.start()
-        yield made
-        made.shutdown()
-        thread.join()
 
 
 def _kubeconfig(server: str, **context: str) -> dict[str, Any]:
@@ -97,14 +33,14 @@ def _kubeconfig(server: str, **context: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def api(server: _Server) -> Iterator[Api]:
+def api(server: Server) -> Iterator[Api]:
     """Return the API of a kubeconfig."""
     made = Api.of_kubeconfig(_kubeconfig(server.url, namespace="vision"))
     yield made
     made.close()
 
 
-def test_what_is_sent(server: _Server, api: Api) -> None:
+def test_what_is_sent(server: Server, api: Api) -> None:
     """Strict validation where something is made, the token always, options where they belong."""
     api.create(_PODS, {"kind": "Pod"}, dryRun="All")
     api.apply(f"{_PODS}/a", {"kind": "Pod"})
@@ -144,7 +80,7 @@ def test_the_time_is_the_servers(
     def answered(_: object) -> str:
         return date
 
-    monkeypatch.setattr(_Answering, "date_time_string", answered)
+    monkeypatch.setattr(Handler, "date_time_string", answered)
     now = api.now().timestamp()
     assert abs(now - time.time() + (ahead if is_wrong else 0)) < 10
     assert clock.difference()[1] == "127.0.0.1"
@@ -153,14 +89,14 @@ def test_the_time_is_the_servers(
     assert clock.difference()[1] == "127.0.0.1"
 
 
-def test_as_another_user(server: _Server, api: Api) -> None:
+def test_as_another_user(server: Server, api: Api) -> None:
     """By impersonation; named by no one, as itself."""
     for user in ("ada@acme.example", ""):
         api.as_user(user).get(_PODS)
     assert [request["user"] for request in server.asked] == ["ada@acme.example", None]
 
 
-def test_a_token(server: _Server) -> None:
+def test_a_token(server: Server) -> None:
     """A token authenticates as its holder, and the field manager is kept."""
     made = Api.of_token(server.url, "", "other", manager="us")
     made.create(_PODS, {})
@@ -168,7 +104,7 @@ def test_a_token(server: _Server) -> None:
     made.close()
 
 
-def test_a_refusal(server: _Server, api: Api) -> None:
+def test_a_refusal(server: Server, api: Api) -> None:
     """The error has the API server's message, its reason and its causes."""
     cause = {"reason": "FieldValueRequired", "field": "spec"}
     answer = {"message": "it is there", "reason": "AlreadyExists", "details": {"causes": [cause]}}
@@ -181,7 +117,7 @@ def test_a_refusal(server: _Server, api: Api) -> None:
     assert not error.unanswered
 
 
-def test_what_is_not_there(server: _Server, api: Api) -> None:
+def test_what_is_not_there(server: Server, api: Api) -> None:
     """Finding returns nothing, and deleting succeeds; an answer that is no JSON is shown as it is."""
     server.status, server.answer = 404, "404 page not found"
     assert api.find(_PODS) is None
@@ -200,7 +136,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_no_answer_now(server: _Server, api: Api, pauses: list[float], status: int) -> None:
+def test_no_answer_now(server: Server, api: Api, pauses: list[float], status: int) -> None:
     """A busy API server may answer later: the request is repeated three times, with longer pauses."""
     server.status = status
     with pytest.raises(ApiError) as refused:
@@ -210,7 +146,7 @@ def test_no_answer_now(server: _Server, api: Api, pauses: list[float], status: i
     assert pauses == [0.3, 1.0, 3.0]
 
 
-def test_an_answer_that_names_its_time(server: _Server, api: Api, pauses: list[float]) -> None:
+def test_an_answer_that_names_its_time(server: Server, api: Api, pauses: list[float]) -> None:
     """`Retry-After` is waited for, up to half a minute."""
     for given, waited in (("7", 7.0), ("3000", 30.0), ("Wed, 21 Oct 2026 07:28:00 GMT", 3.0)):
         server.status, server.headers = 429, {"Retry-After": given}
@@ -219,14 +155,14 @@ def test_an_answer_that_names_its_time(server: _Server, api: Api, pauses: list[f
         assert pauses[-1] == waited
 
 
-def test_a_lost_answer(server: _Server, api: Api, pauses: list[float]) -> None:
+def test_a_lost_answer(server: Server, api: Api, pauses: list[float]) -> None:
     """A connection that the server closes without an answer is tried again."""
     server.lost = 2
     assert api.get(_PODS) == {"kind": "Pod"}
     assert (len(server.asked), len(pauses)) == (3, 2)
 
 
-def test_an_eviction_that_a_budget_forbids(server: _Server, api: Api, pauses: list[float]) -> None:
+def test_an_eviction_that_a_budget_forbids(server: Server, api: Api, pauses: list[float]) -> None:
     """An eviction that a PodDisruptionBudget forbids is not repeated: a drain has its own pace."""
     cause = {"reason": "DisruptionBudget", "message": "The disruption budget needs 1 healthy pod"}
     server.status, server.answer = 429, json.dumps({"message": "no", "details": {"causes": [cause]}})
@@ -235,7 +171,7 @@ def test_an_eviction_that_a_budget_forbids(server: _Server, api: Api, pauses: li
     assert (len(server.asked), pauses) == (1, [])
 
 
-def test_a_deletion_by_uid(server: _Server, api: Api) -> None:
+def test_a_deletion_by_uid(server: Server, api: Api) -> None:
     """The API server compares the UID; another object of the name is not an error."""
     api.delete(f"{_PODS}/a", uid="u", propagationPolicy="Background")
     assert server.asked[0]["body"]["preconditions"] == {"uid": "u"}
@@ -258,7 +194,7 @@ def test_an_unreachable_server(monkeypatch: pytest.MonkeyPatch, pauses: list[flo
     assert pauses == []
 
 
-def test_a_proxy(server: _Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment's leads to any other machine, as for kubectl; NO_PROXY keeps it away."""
     monkeypatch.setenv("HTTP_PROXY", server.url)
     Api.of_kubeconfig(_kubeconfig("http://cluster.invalid")).get("/version")
@@ -302,7 +238,7 @@ def _printed(code: str) -> str:
     ).stdout
 
 
-def test_lines(server: _Server, api: Api) -> None:
+def test_lines(server: Server, api: Api) -> None:
     """Lines of a text come without their ends, the last one also without a newline."""
     server.answer = "one\n\nzwölf\nrest"
     assert list(api.lines(f"{_PODS}/a/log", follow="true")) == ["one", "", "zwölf", "rest"]
