@@ -10,8 +10,8 @@ from ebbtide.declaration.model.cluster import Cluster as Declaration
 
 from ..addons.addons import AddonsArgs, add_ons
 from ..inputs import require_cloud
-from .cluster import Cluster, ClusterArgs, MaintenanceSchedules, MaintenanceSchedulesArgs
-from .identity import Identity, IdentityArgs, Members, MembersArgs, VaultKey, VaultKeyArgs
+from .cluster import Cluster, ClusterArgs, MaintenanceSchedules
+from .identity import Identity, IdentityArgs, Members, VaultKey, VaultKeyArgs
 from .network import Network, NetworkArgs
 from .node_pool import CapacityReservation, CapacityReservationArgs, NodePool, NodePoolArgs
 from .teams import Registry, Tenant, team_resources
@@ -25,9 +25,7 @@ __all__ = [
     "Identity",
     "IdentityArgs",
     "MaintenanceSchedules",
-    "MaintenanceSchedulesArgs",
     "Members",
-    "MembersArgs",
     "Network",
     "NetworkArgs",
     "NodePool",

@@ -347,39 +347,27 @@ def _deployer(cluster: Cluster) -> pulumi.Output[str]:
     return client.apply(lambda config: config.object_id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MaintenanceSchedulesArgs:
-    """Arguments of `MaintenanceSchedules`.
-
-    Attributes:
-        maintenance: the declared window and exclusions.
-        cluster: name of the cluster.
-        resource_group: name of the cluster's resource group.
-        deleted_with: the cluster.
-    """
-
-    maintenance: Maintenance
-    cluster: pulumi.Input[str]
-    resource_group: pulumi.Input[str]
-    deleted_with: pulumi.Resource
-
-
 class MaintenanceSchedules(pulumi.ComponentResource):
     """The same window for upgrades of Kubernetes and of node images; the channels determine which upgrades
     there are (azure-aks-docs, planned-maintenance, 2025-12)."""
 
     def __init__(
-        self, name: str, args: MaintenanceSchedulesArgs, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        declared: Maintenance,
+        cluster: Cluster,
+        resource_group: pulumi.Input[str],
+        opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__("ebbtide:aks:MaintenanceSchedules", name, {}, opts)
         for schedule in _SCHEDULES:
             containerservice.MaintenanceConfiguration(
                 f"{name}-{schedule}",
                 config_name=schedule,
-                resource_name_=args.cluster,
-                resource_group_name=args.resource_group,
-                maintenance_window=_window(args.maintenance),
-                opts=pulumi.ResourceOptions(parent=self, deleted_with=args.deleted_with),
+                resource_name_=cluster.cluster_name,
+                resource_group_name=resource_group,
+                maintenance_window=_window(declared),
+                opts=pulumi.ResourceOptions(parent=self, deleted_with=cluster.resource),
             )
         self.register_outputs({})
 

@@ -217,22 +217,6 @@ class VaultKey(pulumi.ComponentResource):
         self.register_outputs({"identity": self.identity})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MembersArgs:
-    """Arguments of the members' access.
-
-    Attributes:
-        declaration: the whole declaration; its teams are read from it.
-        cluster: resource id of the cluster.
-        workspace: resource id of the workspace with the cluster's logs; None without one.
-    """
-
-    declaration: Declaration
-    cloud: Aks
-    cluster: pulumi.Input[str]
-    workspace: pulumi.Input[str] | None = None
-
-
 class Members(pulumi.ComponentResource):
     """Roles of each member of any team: on this cluster only, Azure Kubernetes Service Cluster User Role,
     which permits fetching the kubeconfig; on the cluster's logs, Log Analytics Data Reader, for the rows of
@@ -242,26 +226,40 @@ class Members(pulumi.ComponentResource):
     administrator access (azure-aks-docs, control-kubeconfig-access, 2023-03).
     """
 
-    def __init__(self, name: str, args: MembersArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        declaration: Declaration,
+        cloud: Aks,
+        cluster: pulumi.Input[str],
+        workspace: pulumi.Input[str] | None,
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        """Assign the roles.
+
+        Args:
+            cluster: resource id of the cluster.
+            workspace: resource id of the workspace with the cluster's logs; None without one.
+        """
         super().__init__("ebbtide:aks:Members", name, {}, opts)
-        members, subscription = args.declaration.members, args.cloud.subscription
+        members, subscription = declaration.members, cloud.subscription
         assign_to_members(
             name,
             members,
             subscription=subscription,
-            scope=args.cluster,
+            scope=cluster,
             role=AKS_CLUSTER_USER,
             parent=self,
         )
-        if args.workspace is not None:
+        if workspace is not None:
             assign_to_members(
                 f"{name}-logs",
                 members,
                 subscription=subscription,
-                scope=args.workspace,
+                scope=workspace,
                 role=LOG_ANALYTICS_DATA_READER,
                 parent=self,
-                conditions={member: _own_logs(member, args.declaration) for member in members},
+                conditions={member: _own_logs(member, declaration) for member in members},
             )
         self.register_outputs({})
 

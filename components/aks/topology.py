@@ -15,8 +15,8 @@ from .. import topology
 from ..inputs import require_cloud
 from ..replacement import NEW_NAME, node_pools, replacements
 from ..topology import Labels, of_pool
-from .cluster import Cluster, ClusterArgs, MaintenanceSchedules, MaintenanceSchedulesArgs, kubeconfig
-from .identity import Identity, IdentityArgs, Members, MembersArgs
+from .cluster import Cluster, ClusterArgs, MaintenanceSchedules, kubeconfig
+from .identity import Identity, IdentityArgs, Members
 from .ignored_changes import OUTPUT
 from .monitoring import LogCollection, LogStore, MetricStore
 from .network import Network, NetworkArgs
@@ -189,21 +189,10 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
         inside,
     )
     if cloud.maintenance is not None:
-        schedules = MaintenanceSchedulesArgs(
-            maintenance=cloud.maintenance,
-            cluster=cluster.cluster_name,
-            resource_group=group,
-            deleted_with=cluster.resource,
-        )
-        MaintenanceSchedules(f"{name}-maintenance", schedules, inside)
+        MaintenanceSchedules(f"{name}-maintenance", cloud.maintenance, cluster, group, inside)
     if declaration.members:
-        members = MembersArgs(
-            declaration=declaration,
-            cloud=cloud,
-            cluster=cluster.resource.id,
-            workspace=logs.workspace if logs else None,
-        )
-        Members(f"{name}-members", members, inside)
+        workspace = logs.workspace if logs else None
+        Members(f"{name}-members", declaration, cloud, cluster.resource.id, workspace, inside)
     if logs is not None:
         LogCollection(f"{name}-log-collection", logs, cluster.resource, inside)
     if declaration.addons.metrics is not None:

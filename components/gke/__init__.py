@@ -9,8 +9,8 @@ from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ..addons.addons import AddonsArgs, add_ons
 from ..inputs import require_cloud
 from .cluster import Cluster, ClusterArgs
-from .identity import Identity, IdentityArgs, KeyGrants, KeyGrantsArgs, Members, MembersArgs, key_grants
-from .network import GpuNetworks, GpuNetworksArgs, Interface, Network, NetworkArgs
+from .identity import Identity, IdentityArgs, KeyGrants, KeyGrantsArgs, Members, key_grants
+from .network import GpuNetworks, Interface, Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs, future_reservation
 from .teams import Registry, Tenant, artifacts, team_resources
 from .topology import Topology
@@ -19,14 +19,12 @@ __all__ = [
     "Cluster",
     "ClusterArgs",
     "GpuNetworks",
-    "GpuNetworksArgs",
     "Identity",
     "IdentityArgs",
     "Interface",
     "KeyGrants",
     "KeyGrantsArgs",
     "Members",
-    "MembersArgs",
     "Network",
     "NetworkArgs",
     "NodePool",

@@ -151,18 +151,6 @@ class KeyGrants(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MembersArgs:
-    """Arguments of the members' access.
-
-    Attributes:
-        declaration: the whole declaration; its teams and the cluster's name are read from it.
-    """
-
-    declaration: Declaration
-    cloud: Gke
-
-
 def iam_condition(name: str, location: str) -> str:
     """Return the IAM condition that restricts a role to one cluster.
 
@@ -176,10 +164,10 @@ def iam_condition(name: str, location: str) -> str:
 class Members(pulumi.ComponentResource):
     """One grant for each member of any team. Other grants are not changed."""
 
-    def __init__(self, name: str, args: MembersArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(self, name: str, declaration: Declaration, cloud: Gke, opts: pulumi.ResourceOptions) -> None:
         super().__init__("ebbtide:gke:Members", name, {}, opts)
-        cluster, cloud = args.declaration.name, args.cloud
-        for member in args.declaration.members:
+        cluster = declaration.name
+        for member in declaration.members:
             projects.IAMMember(
                 f"{name}-{name_of(member)}",
                 project=cloud.project,

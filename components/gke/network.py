@@ -7,7 +7,7 @@ import pulumi
 from pulumi_gcp import compute
 
 from ebbtide.declaration.catalog.gpu_direct import GpuNetwork, Strategy, networks_of, vpcs_of
-from ebbtide.declaration.model.cloud import GkeNetwork
+from ebbtide.declaration.model.cloud import Gke, GkeNetwork
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.physical_names import ROUTER_NAT, fitting
 
@@ -120,21 +120,6 @@ class Interface:
     subnetwork: pulumi.Input[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuNetworksArgs:
-    """Arguments of GPU networks.
-
-    Attributes:
-        declaration: the whole declaration; pools, region and range are read from it.
-        project: project id of the cluster.
-        range: range of all subnets.
-    """
-
-    declaration: Cluster
-    project: str
-    range: str
-
-
 class GpuNetworks(pulumi.ComponentResource):
     """A VPC for each gVNIC, and one of the zone's RoCE network profile with a subnet for each RDMA NIC.
 
@@ -145,24 +130,26 @@ class GpuNetworks(pulumi.ComponentResource):
     interfaces: dict[str, Interface]
     """Interfaces by name of the network in Kubernetes."""
 
-    def __init__(self, name: str, args: GpuNetworksArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, declaration: Cluster, cloud: Gke, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
         super().__init__("ebbtide:gke:GpuNetworks", name, {}, opts)
-        self._args = args
         self.interfaces = {}
-        for vpc, networks in vpcs_of(args.declaration.gpu_networks).items():
-            self._create(name, vpc, networks)
+        for vpc, networks in vpcs_of(declaration.gpu_networks).items():
+            self._create(name, vpc, networks, declaration, cloud)
         self.register_outputs({})
 
     def interfaces_of(self, strategy: Strategy | None) -> tuple[Interface, ...]:
         """Return the additional interfaces of a pool's nodes, in their order."""
         return tuple(self.interfaces[network.name] for network in networks_of([strategy]))
 
-    def _create(self, name: str, vpc: str, networks: tuple[GpuNetwork, ...]) -> None:
-        args, inside = self._args, pulumi.ResourceOptions(parent=self)
-        own = args.declaration.name
+    def _create(
+        self, name: str, vpc: str, networks: tuple[GpuNetwork, ...], declaration: Cluster, cloud: Gke
+    ) -> None:
+        own, inside = declaration.name, pulumi.ResourceOptions(parent=self)
         is_rdma = networks[0].mode == "RDMA"
-        zone = args.declaration.gpu_zone
-        profile = f"projects/{args.project}/global/networkProfiles/{zone}-vpc-roce"
+        zone = declaration.gpu_zone
+        profile = f"projects/{cloud.project}/global/networkProfiles/{zone}-vpc-roce"
         kind: dict[str, Any] = {"network_profile": profile} if is_rdma else {"mtu": _MTU}
         network = compute.Network(
             f"{name}-{vpc}", name=f"{own}-{vpc}", auto_create_subnetworks=False, **kind, opts=inside
@@ -172,8 +159,8 @@ class GpuNetworks(pulumi.ComponentResource):
                 f"{name}-{item.name}-subnet",
                 name=f"{own}-{item.name}",
                 network=network.id,
-                region=args.declaration.site.region,
-                ip_cidr_range=item.range_of(args.range),
+                region=declaration.site.region,
+                ip_cidr_range=item.range_of(cloud.network.gpus),
                 opts=inside,
             )
             self.interfaces[item.name] = Interface(network.name, subnet.name)
@@ -183,6 +170,6 @@ class GpuNetworks(pulumi.ComponentResource):
                 name=f"{own}-{vpc}-internal",
                 network=network.name,
                 allows=[{"protocol": protocol} for protocol in ("tcp", "udp", "icmp")],
-                source_ranges=[args.range],
+                source_ranges=[cloud.network.gpus],
                 opts=inside,
             )

@@ -12,8 +12,8 @@ from ..inputs import require_cloud
 from ..replacement import node_pools
 from ..topology import of_pool
 from .cluster import Cluster, ClusterArgs, existing_kubeconfig, own_kubeconfig
-from .identity import Identity, IdentityArgs, KeyGrants, Members, MembersArgs, key_grants
-from .network import GpuNetworks, GpuNetworksArgs, Network, NetworkArgs
+from .identity import Identity, IdentityArgs, KeyGrants, Members, key_grants
+from .network import GpuNetworks, Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs, future_reservation, reservation_name
 
 
@@ -72,8 +72,7 @@ class Topology(topology.Topology):
         }
         networks = None
         if declaration.gpu_networks:
-            gpus = GpuNetworksArgs(declaration=declaration, project=cloud.project, range=cloud.network.gpus)
-            networks = GpuNetworks(f"{name}-gpu", gpus, inside)
+            networks = GpuNetworks(f"{name}-gpu", declaration, cloud, inside)
         self.pools = node_pools(
             NodePool,
             name,
@@ -133,7 +132,7 @@ def _own(name: str, declaration: Declaration, cloud: Gke, parent: Topology) -> _
         inside,
     )
     if declaration.members:
-        Members(f"{name}-members", MembersArgs(declaration=declaration, cloud=cloud), inside)
+        Members(f"{name}-members", declaration, cloud, inside)
     return _Base(
         cluster_name=cluster.cluster_name,
         kubeconfig=own_kubeconfig(cluster, private=cloud.access.private),
