@@ -12,13 +12,13 @@ gauges of Kueue are maxima, since each replica reports them (kueue 0.19, pkg/met
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import Final
 
 from ebbtide.analysis.reading import aks, gke
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.reading.pools import read_accounts
-from ebbtide.analysis.recording.recording import Recording, Resource
-from ebbtide.values.cloud_kind import CloudKind, by_cloud
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.values.cloud_kind import CloudKind
 
 _WORKSPACE: Final = "azure-native:monitor:AzureMonitorWorkspace"
 _EXPORTER: Final = "kubernetes:azmonitoring.coreos.com/v1:PodMonitor"
@@ -36,7 +36,7 @@ class MetricSources:
         cluster: the cluster's name.
         location: its zone or region.
         gpus: whether a DCGM exporter measures GPUs.
-        store: id of the project, or resource id of the Azure Monitor workspace.
+        store: id of the project, or resource id of the Azure Monitor workspace; empty if it is unknown.
     """
 
     cloud: CloudKind
@@ -64,34 +64,13 @@ def metric_sources(recording: Recording) -> MetricSources | None:
 
 def _sources(recording: Recording) -> Iterator[MetricSources]:
     for resource in recording.of_type(gke.CLUSTER):
-        inputs = Inputs(resource.inputs)
+        inputs, read = Inputs(resource.inputs), gke.read_cluster(resource)
         if inputs.flag("monitoringConfig.managedPrometheus.enabled"):
             exporter = "DCGM" in inputs.texts("monitoringConfig.enableComponents")
-            yield _measured(recording, resource, CloudKind.GKE, exporter=exporter)
+            project = next(iter(read_accounts(recording, CloudKind.GKE, {})), "")
+            yield MetricSources(CloudKind.GKE, read.name, read.location, exporter, project)
     for resource in recording.of_type(aks.CLUSTER):
         if Inputs(resource.inputs).flag("azureMonitorProfile.metrics.enabled"):
-            exporter = bool(recording.of_type(_EXPORTER))
-            yield _measured(recording, resource, CloudKind.AKS, exporter=exporter)
-
-
-def _measured(recording: Recording, resource: Resource, cloud: CloudKind, *, exporter: bool) -> MetricSources:
-    read = by_cloud(gke=gke.read_cluster, aks=aks.read_cluster)[cloud](resource)
-    return MetricSources(
-        cloud=cloud,
-        cluster=read.name,
-        location=read.location,
-        gpus=exporter,
-        store=_store(recording, cloud),
-    )
-
-
-def _store(recording: Recording, cloud: CloudKind) -> str:
-    """Return the store of the metrics; empty if it is unknown."""
-    match cloud:
-        case CloudKind.GKE:
-            ids = read_accounts(recording, cloud, {})
-        case CloudKind.AKS:
-            ids = [str(workspace.id) for workspace in recording.of_type(_WORKSPACE)]
-        case _:
-            assert_never(cloud)
-    return next(iter(ids), "")
+            read, exporter = aks.read_cluster(resource), bool(recording.of_type(_EXPORTER))
+            workspace = next((str(item.id) for item in recording.of_type(_WORKSPACE)), "")
+            yield MetricSources(CloudKind.AKS, read.name, read.location, exporter, workspace)

@@ -221,14 +221,11 @@ def _namespace(obj: Object) -> str:
 
 def reserving(api: Api, names: frozenset[str]) -> int:
     """Return the number of workloads that reserve quota of the queues."""
-    workloads = api.find(_WORKLOADS) or {}
-    return sum(_reserves_quota(workload, names) for workload in workloads.get("items") or ())
-
-
-def _reserves_quota(workload: Object, names: frozenset[str]) -> bool:
-    queue = text(workload, "status", "admission", "clusterQueue")
-    return (
-        queue in names and bool(condition(workload, "QuotaReserved")) and not condition(workload, "Finished")
+    return sum(
+        text(item, "status", "admission", "clusterQueue") in names
+        and bool(condition(item, "QuotaReserved"))
+        and not condition(item, "Finished")
+        for item in items_of(api.find(_WORKLOADS))
     )
 
 

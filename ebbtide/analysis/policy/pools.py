@@ -183,9 +183,8 @@ def _work_pools_tainted(stack: Reviewed) -> Iterator[RuleFinding]:
             clusters.add(pool.cluster)
             if is_first or pool.site.cloud is CloudKind.AKS:
                 continue
-        if (
-            not pool.labels_and_taints.all_taints
-        ):  # One that is preferred is a choice, of which preview warns.
+        # A preferred taint is a choice, of which preview warns.
+        if not pool.labels_and_taints.all_taints:
             message = (
                 "It has no taint, so any pod can be scheduled on it and keep its nodes. Add a taint with the "
                 "effect NoSchedule."

@@ -115,11 +115,8 @@ class UserObject:
     def path(self) -> str:
         """Path in the API."""
         group, _, plural = _LISTS[self.kind].rpartition("/")
-        return (
-            f"{group}/namespaces/{self.namespace}/{plural}/{self.name}"
-            if self.namespace
-            else (f"{group}/{plural}/{self.name}")
-        )
+        place = f"namespaces/{self.namespace}/" if self.namespace else ""
+        return f"{group}/{place}{plural}/{self.name}"
 
     @property
     def is_volume(self) -> bool:
