@@ -5,7 +5,7 @@ Each figure is the CPU time of a fresh process, which other work on the machine 
 the ratios are ours to flat and review to recording, pair by pair.
 """
 
-import resource
+import os
 import statistics
 import subprocess
 import sys
@@ -16,12 +16,23 @@ SIZES = (3, 125, 250, 500)
 ROUNDS = 3
 
 
+def measured(*arguments: str) -> tuple[float, float]:
+    """CPU time in seconds and peak memory in MiB of one fresh Python process."""
+    return measured_in(HERE.parent, dict(os.environ), sys.executable, *arguments)
+
+
+def measured_in(directory: Path, environment: dict[str, str], *command: str) -> tuple[float, float]:
+    """CPU time in seconds and peak memory in MiB of a command, with the processes that it waits for."""
+    process = subprocess.Popen(command, cwd=directory, env=environment, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        sys.exit(f"{' '.join(command)}: exit status {os.waitstatus_to_exitcode(status)}")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
 def cpu(*arguments: str) -> float:
     """CPU seconds of one fresh Python process."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, *arguments], check=True, cwd=HERE.parent, stdout=subprocess.DEVNULL)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return measured(*arguments)[0]
 
 
 def program(name: str, pools: int) -> float:

@@ -6,14 +6,11 @@ pairs; the preview also has a cluster, cost, policy and output. Imports are CPU 
 """
 
 import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.preview import HERE, ROUNDS
+from benchmarks.preview import HERE, ROUNDS, cpu, measured
 
 TEAMS = (10, 50, 200)
 QUEUES = 10
@@ -37,23 +34,17 @@ def declaration(teams: int) -> dict[str, object]:
     }
 
 
-def measured(*arguments: str) -> tuple[float, float]:
-    """CPU time in seconds and peak memory in MiB of one fresh Python process."""
-    return measured_in(HERE.parent, dict(os.environ), sys.executable, *arguments)
-
-
-def measured_in(directory: Path, environment: dict[str, str], *command: str) -> tuple[float, float]:
-    """CPU time in seconds and peak memory in MiB of a command, with the processes that it waits for."""
-    process = subprocess.Popen(command, cwd=directory, env=environment, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        sys.exit(f"{' '.join(command)}: exit status {os.waitstatus_to_exitcode(status)}")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+def write_project(directory: str, declared: dict[str, object]) -> None:
+    """Write a project of the repository's program with the stack `bench`."""
+    project = {"name": "ebbtide", "runtime": "python", "main": str(HERE.parent)}
+    stack = {"config": {"ebbtide:cluster": declared}}
+    Path(directory, "Pulumi.yaml").write_text(json.dumps(project), encoding="utf-8")
+    Path(directory, "Pulumi.bench.yaml").write_text(json.dumps(stack), encoding="utf-8")
 
 
 def cpu_of(code: str) -> float:
     """CPU seconds of a fresh process that runs `code`."""
-    return statistics.median(measured("-c", code)[0] for _ in range(ROUNDS))
+    return statistics.median(cpu("-c", code) for _ in range(ROUNDS))
 
 
 def main() -> None:
@@ -61,10 +52,7 @@ def main() -> None:
     print(f"{'teams x queues':>14} {'preview':>8} {'memory':>9} {'flat':>7} {'ratio':>6}")
     for teams in TEAMS:
         with tempfile.TemporaryDirectory() as directory:
-            project = {"name": "ebbtide", "runtime": "python", "main": str(HERE.parent)}
-            stack = {"config": {"ebbtide:cluster": declaration(teams)}}
-            Path(directory, "Pulumi.yaml").write_text(json.dumps(project), encoding="utf-8")
-            Path(directory, "Pulumi.bench.yaml").write_text(json.dumps(stack), encoding="utf-8")
+            write_project(directory, declaration(teams))
             preview = ("-m", "ebbtide", "preview", "bench", "--cwd", directory)
             flat = (str(HERE / "programs" / "flat_queues.py"), str(teams), str(QUEUES))
             pairs = [(measured(*preview), measured(*flat)) for _ in range(ROUNDS)]

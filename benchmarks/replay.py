@@ -6,7 +6,6 @@ of its jobs preempts another.
 """
 
 import csv
-import json
 import subprocess
 import sys
 import tempfile
@@ -14,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-from benchmarks.preview import HERE
-from benchmarks.queues import measured
+from benchmarks.preview import measured
+from benchmarks.queues import write_project
 
 NODES, GPUS = 64, 8
 CASES = (
@@ -76,11 +75,8 @@ def main() -> None:
     subprocess.run(build, stdout=subprocess.DEVNULL, check=True)
     print(f"{'jobs':>8} {'load':>5} {'teams':>5} {'priorities':>10} {'CPU':>8} {'memory':>9}")
     with tempfile.TemporaryDirectory() as directory:
-        project = {"name": "ebbtide", "runtime": "python", "main": str(HERE.parent)}
-        Path(directory, "Pulumi.yaml").write_text(json.dumps(project), encoding="utf-8")
         for count, load, teams, priorities in CASES:
-            stack = {"config": {"ebbtide:cluster": declaration(teams)}}
-            Path(directory, "Pulumi.bench.yaml").write_text(json.dumps(stack), encoding="utf-8")
+            write_project(directory, declaration(teams))
             file = Path(directory, "trace.csv")
             trace(file, count, load, teams, priorities)
             seconds, memory = measured(

@@ -76,29 +76,14 @@ def merged(table: Sequence[Row], new: Mapping[PriceKey, Price]) -> Iterator[tupl
         if price is None:
             yield old, before[key]
             continue
-        rates = {
-            name: _cell(rate) if rate else (old or {}).get(column, "")
-            for name, column, rate in (
-                ("on-demand", _RATES["on-demand"], price.on_demand),
-                ("spot", _RATES["spot"], price.spot),
-            )
-        }
-        if old and all(_same(old[column], rates[name]) for name, column in _RATES.items()):
+        row = old or dict.fromkeys(table[0], "")
+        given = zip(_RATES.values(), (price.on_demand, price.spot), strict=True)
+        rates = {column: _cell(rate) if rate else row[column] for column, rate in given}
+        if old and all(_same(old[column], rate) for column, rate in rates.items()):
             yield old, old
             continue
-        empty: Row = dict.fromkeys(table[0], "")
         named = dict(zip(("cloud", "region", "item"), key, strict=True))
-        dated = {"as_of": price.as_of, "source": price.source}
-        yield (
-            old,
-            {
-                **empty,
-                **(old or {}),
-                **named,
-                **dated,
-                **{_RATES[name]: rate for name, rate in rates.items()},
-            },
-        )
+        yield old, {**row, **named, "as_of": price.as_of, "source": price.source, **rates}
 
 
 def _cell(rate: float) -> str:
@@ -129,19 +114,9 @@ def report(changes: Iterable[tuple[Row | None, Row]]) -> str:
                 row = (new["cloud"], new["region"], new["item"], name, old[column] or "?", new[column])
                 moved.append((max(ratio, 1 / ratio) if ratio else 0.0, f"| {' | '.join(row)} |"))
     shown = [row for _, row in sorted(moved, reverse=True)[:_SHOWN]]
-    return "\n".join(
-        [
-            f"{len(moved)} prices changed, {added} are new.",
-            *(["", "The largest changes:", ""] if shown else []),
-            *(
-                ["| cloud | region | item | capacity | before | now |", "|---|---|---|---|---|---|"]
-                if shown
-                else []
-            ),
-            *shown,
-            "",
-        ]
-    )
+    head = ["| cloud | region | item | capacity | before | now |", "|---|---|---|---|---|---|"]
+    table = ["", "The largest changes:", "", *head, *shown] if shown else []
+    return "\n".join([f"{len(moved)} prices changed, {added} are new.", *table, ""])
 
 
 def _read(address: str) -> str:

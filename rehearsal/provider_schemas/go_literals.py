@@ -108,7 +108,8 @@ class Source:
         if text in ("[", "map"):
             return self._composite()
         if text == "func":
-            self._skip_to_body()
+            self._skip_until("{")
+            self._skip_group()
             return Call("func")
         return self._named(text)
 
@@ -176,21 +177,8 @@ class Source:
                 self._next()
 
     def _skip_group(self) -> None:
-        closing = _CLOSING[self._next()[1]]
-        while self._peek() != closing:
-            if self._peek() in _CLOSING:
-                self._skip_group()
-            else:
-                self._next()
+        self._skip_until(_CLOSING[self._next()[1]])
         self._next()
-
-    def _skip_to_body(self) -> None:
-        while self._peek() != "{":
-            if self._peek() in _CLOSING:
-                self._skip_group()
-            else:
-                self._next()
-        self._skip_group()
 
 
 def _is_of_identity(schema: Any) -> bool:
