@@ -1,9 +1,9 @@
 """A recorded program, put to the fake of its cloud without an engine."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import revealed
@@ -16,9 +16,6 @@ from ebbtide_rehearsal.cloud.ids import AKS_CLUSTER, AZURE, GCP, GKE_CLUSTER, GR
 from ebbtide_rehearsal.cloud.provider import (
     Call,
     Clusters,
-    Created,
-    Failure,
-    Properties,
     Provider,
     RefusedError,
 )
@@ -31,25 +28,9 @@ _PACKAGES = ("gcp:", "azure-native:")
 _ABOUT_THE_CALLER = ("azure-native:authorization:getClientConfig",)
 
 
-class Asked(Protocol):
-    """The calls of a provider that a program's creation needs: see `Provider`."""
-
-    def check(self, call: Call, old: Properties, new: Properties) -> tuple[Properties, Sequence[Failure]]:
-        """Complete and validate the inputs of a resource."""
-        ...
-
-    def create(self, call: Call, inputs: Properties) -> Created:
-        """Create a resource; raises RefusedError."""
-        ...
-
-    def invoke(self, token: str, arguments: Properties) -> Properties:
-        """Call a function."""
-        ...
-
-
-def existing_cloud(store: Store, written: Declaration, planes: Clusters | None = None) -> Provider:
+def existing_cloud(store: Store, written: Declaration) -> Provider:
     """The fake of the declaration's cloud, with what the declaration needs and does not make."""
-    planes = planes or FakeControlPlanes()
+    planes = FakeControlPlanes()
     existing.make(written, store, planes)
     return FakeProvider(PACKAGES[CloudKind(written["cloud"]["kind"])], store, planes)
 
@@ -145,7 +126,7 @@ def refusals(recording: Recording, written: Declaration) -> dict[str, str]:
         return refusals_of(provider.configured(settings_of(written)), recording)
 
 
-def refusals_of(provider: Asked, recording: Recording) -> dict[str, str]:
+def refusals_of(provider: Provider, recording: Recording) -> dict[str, str]:
     """Return a provider's refusals of a recorded program, as `refusals` does."""
     refused: dict[str, str] = {}
     skipped: set[str] = set()
@@ -167,7 +148,7 @@ def refusals_of(provider: Asked, recording: Recording) -> dict[str, str]:
     return refused
 
 
-def _refusal(provider: Asked, resource: Resource, answers: dict[str, str]) -> str | None:
+def _refusal(provider: Provider, resource: Resource, answers: dict[str, str]) -> str | None:
     call = Call(resource.type, resource.name, resource.urn)
     wanted = _as_answered(_plain(resource.inputs), answers)
     inputs, failures = provider.check(call, {}, wanted)

@@ -49,7 +49,6 @@ _H200 = {
     "gpuDirect": "rdma",
 }
 _RESERVED = {"name": "held", "machine": "Standard_D8s_v5", "nodes": {"count": 2}}
-_RANGES = {"podsRange": "pods", "servicesRange": "services"}
 EVERYTHING: dict[str, Declaration] = {
     "gcp": changed(
         _GKE,

@@ -28,12 +28,12 @@ def time_in(hours: float) -> str:
     return expiry.text(clock.now() + timedelta(hours=hours))
 
 
-def lifetime(expires: float, first_up: float = -48) -> list[dict[str, Any]]:
-    """Return a lifetime as a program leaves it in the state; hours from now."""
+def lifetime(expires: float) -> list[dict[str, Any]]:
+    """Return a lifetime of two days and more as a program leaves it in the state; hours from now."""
     stash = f"{expiry.COMPONENT}$pulumi:index:Stash"
     return [
         {"type": expiry.COMPONENT, "name": "train-lifetime", "outputs": {expiry.OUTPUT: time_in(expires)}},
-        {"type": stash, "name": "train-lifetime-first-up", "outputs": {"output": time_in(first_up)}},
+        {"type": stash, "name": "train-lifetime-first-up", "outputs": {"output": time_in(-48)}},
     ]
 
 

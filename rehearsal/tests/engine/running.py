@@ -8,17 +8,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pulumi import automation
 from pulumi.automation.events import EngineEvent
 
+from ebbtide.values.cloud_kind import CloudKind
+from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
+from ebbtide_rehearsal.cloud.ids import PACKAGES
 from ebbtide_rehearsal.cloud.protocol import serve
 from ebbtide_rehearsal.cloud.provider import Provider
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.engine import forget_earlier_programs, workspace
 from ebbtide_rehearsal.tools.find import Tools, ensure
-from rehearsal.tests.engine.any_objects import ObjectsServicer
+from rehearsal.tests.control_planes import FakeControlPlanes
+from rehearsal.tests.engine.any_objects import AnyObjects, ObjectsServicer
 from tests.repository import ROOT
 
 _NAMES = ("pulumi", "pulumi-resource-kubernetes")
@@ -103,6 +107,23 @@ def running(directory: Path, store: Store, *providers: Provider) -> Generator[St
     finally:
         for server, _ in served.values():
             server.stop(grace=None).wait()
+
+
+class OnCloud(NamedTuple):
+    """A stack on the engine, and the fake cloud behind it."""
+
+    stack: Stack
+    store: Store
+    planes: FakeControlPlanes
+
+
+@contextmanager
+def running_on(cloud: str, directory: Path, objects: Provider | None = None) -> Generator[OnCloud]:
+    """A stack on a fake cloud of its own, by default with a Kubernetes provider that takes every object."""
+    store, planes = Store(directory / "cloud.sqlite"), FakeControlPlanes()
+    provider = FakeProvider(PACKAGES[CloudKind(cloud)], store, planes)
+    with running(directory / "engine", store, provider, objects or AnyObjects()) as stack:
+        yield OnCloud(stack, store, planes)
 
 
 def _stack(directory: Path, more: dict[str, str]) -> automation.Stack:

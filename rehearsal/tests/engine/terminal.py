@@ -1,12 +1,18 @@
 """A shell with the real `pulumi`, its Python language host and its Kubernetes provider."""
 
 import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
+from ebbtide_rehearsal.cloud.protocol import serve
+from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.engine import shell
+from rehearsal.tests.control_planes import FakeControlPlanes
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +58,14 @@ def terminal_in(directory: Path, root: Path, providers: str, test: pytest.Item) 
     made = shell(directory, providers, lambda _: None)
     test.user_properties.extend(made.versions.items())
     return Terminal(root, made.having(HOME=str(directory), PULUMI_SKIP_CONFIRMATIONS="true").environment())
+
+
+@contextmanager
+def terminal_on_gke(directory: Path, root: Path, test: pytest.Item) -> Generator[Terminal]:
+    """A shell in a project's directory with a fake cloud, as `terminal_in`."""
+    store = Store(directory / "cloud.sqlite")
+    server, port = serve(FakeProvider("gcp", store, FakeControlPlanes()), store)
+    try:
+        yield terminal_in(directory, root, f"gcp:{port}", test)
+    finally:
+        server.stop(grace=None).wait()

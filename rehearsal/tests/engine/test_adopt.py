@@ -20,14 +20,8 @@ pytestmark = pytest.mark.engine
 
 
 @pytest.fixture
-def gke(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Site]:
-    """A cluster with a system pool and a pool of spot machines, not yet created."""
-    yield from site_on("gke", tmp_path, request)
-
-
-@pytest.fixture
 def aks(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Site]:
-    """The same on AKS."""
+    """A cluster on AKS with a system pool and a pool of spot machines, not yet created."""
     yield from site_on("aks", tmp_path, request)
 
 

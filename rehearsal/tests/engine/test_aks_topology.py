@@ -11,12 +11,10 @@ from pulumi import automation
 
 from ebbtide.declaration.catalog.versions import PINS
 from ebbtide_rehearsal.cloud.existing import seed_aks
-from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.pools import pools
 from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault, Store
 from rehearsal.tests.control_planes import FakeControlPlanes
-from rehearsal.tests.engine.any_objects import AnyObjects
-from rehearsal.tests.engine.running import Stack, running
+from rehearsal.tests.engine.running import OnCloud, Stack, running_on
 from tests.declarations import AKS, Declaration, changed, pool
 
 pytestmark = pytest.mark.engine
@@ -31,13 +29,10 @@ _RESERVATION: Final = "azure-native:compute:CapacityReservation"
 
 
 @contextmanager
-def _stack(directory: Path, declaration: Declaration) -> Generator[tuple[Stack, Store, FakeControlPlanes]]:
-    store, planes = Store(directory / "cloud.sqlite"), FakeControlPlanes()
-    with running(
-        directory / "engine", store, FakeProvider("azure-native", store, planes), AnyObjects()
-    ) as stack:
-        stack.declare(declaration)
-        yield stack, store, planes
+def _stack(directory: Path, declaration: Declaration) -> Generator[OnCloud]:
+    with running_on("aks", directory) as made:
+        made.stack.declare(declaration)
+        yield made
 
 
 def _ephemeral(**changes: Any) -> Declaration:

@@ -2,22 +2,15 @@
 
 import json
 import os
-from pathlib import Path
 
 import pytest
 
 from ebbtide.operations.engine.backend import Backend
 from ebbtide.operations.engine.failures import OperationError
 from ebbtide.text import command_line
-from rehearsal.tests.engine.projects import Project, project_in
+from rehearsal.tests.engine.projects import Project
 
 pytestmark = pytest.mark.engine
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    """One without a stack."""
-    return project_in(tmp_path)
 
 
 def test_what_is_guarded_stays(project: Project) -> None:

@@ -1,8 +1,6 @@
 """`ebbtide destroy` on the real engine and the fake clouds' REST APIs: the stack's account, and leftovers."""
 
 import json
-from collections.abc import Generator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,22 +9,14 @@ from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.interfaces import Account, CredentialsError
 from ebbtide_rehearsal.cloud.ids import BUCKET
 from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault, Resource
-from rehearsal.tests.engine.cloud_commands import Commands, commands
-from rehearsal.tests.engine.projects import project_in
+from rehearsal.tests.engine.cloud_commands import Commands
 from rehearsal.tests.fake_clouds import put_object
-from rehearsal.tests.unit.rest_clouds import PROJECT, SUBSCRIPTION, rest_clouds
+from rehearsal.tests.unit.rest_clouds import PROJECT, SUBSCRIPTION
 from rehearsal.tests.unit.test_rest_inventory import put_disk, put_others
 
 pytestmark = pytest.mark.engine
 
 _ZONE = "us-central1-a"
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Commands]:
-    """A project without a stack, and the fake clouds."""
-    with rest_clouds(tmp_path, monkeypatch) as clouds:
-        yield commands(project_in(tmp_path), clouds, monkeypatch)
 
 
 def _gke(name: str = "ml", **more: Any) -> dict[str, Any]:

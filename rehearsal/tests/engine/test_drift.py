@@ -18,14 +18,10 @@ from ebbtide.analysis.preview.stack_files import StackFiles, read_stack
 from ebbtide.autoscaler.nodes import Machine
 from ebbtide.operations import drift
 from ebbtide.operations.engine import stack as stacks
-from ebbtide.values.cloud_kind import CloudKind
-from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
-from ebbtide_rehearsal.cloud.ids import PACKAGES
 from ebbtide_rehearsal.cloud.pools import drop, machines, put
 from ebbtide_rehearsal.cloud.store import Resource, Store
-from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.edits import Edit, EditedObjects, edit_resource
-from rehearsal.tests.engine.running import Stack, running
+from rehearsal.tests.engine.running import Stack, running_on
 from rehearsal.tests.unit.rest_clouds import rest_clouds
 from tests.contract.cluster_flips import MAINTENANCE
 from tests.declarations import BASES, Declaration
@@ -173,14 +169,12 @@ class _Deployed:
 
 @contextmanager
 def _deployed(cloud: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[_Deployed]:
-    store, clusters = Store(directory / "cloud.sqlite"), FakeControlPlanes()
-    provider = FakeProvider(PACKAGES[CloudKind(cloud)], store, clusters)
     objects = EditedObjects()
     declared: Declaration = copy.deepcopy(BASES[cloud]) | _SPEC | {"lifetime": {"hours": 8}}
     declared["cloud"] |= {"access": {"networks": ["203.0.113.0/24"]}, "maintenance": MAINTENANCE}
     with (
+        running_on(cloud, directory, objects) as (stack, store, _),
         rest_clouds(directory, monkeypatch, store=store),
-        running(directory / "engine", store, provider, objects) as stack,
     ):
         stack.declare(declared)
         stack.up()

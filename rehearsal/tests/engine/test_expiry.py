@@ -10,14 +10,8 @@ import pytest
 
 from ebbtide.declaration.model.expiry import LABEL
 from ebbtide.values import clock
-from ebbtide.values.cloud_kind import CloudKind
-from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
-from ebbtide_rehearsal.cloud.ids import PACKAGES
-from ebbtide_rehearsal.cloud.provider import Provider
 from ebbtide_rehearsal.cloud.store import Store
-from rehearsal.tests.control_planes import FakeControlPlanes
-from rehearsal.tests.engine.any_objects import AnyObjects
-from rehearsal.tests.engine.running import Stack, running
+from rehearsal.tests.engine.running import Stack, running_on
 from tests.declarations import AKS, GKE, Declaration, pool
 
 pytestmark = pytest.mark.engine
@@ -71,13 +65,11 @@ def _expiries(stack: Stack, store: Store) -> dict[str, set[str]]:
 @pytest.mark.parametrize("cloud", ["gke", pytest.param("aks", marks=pytest.mark.long)])
 def test_expiry_is_fixed_at_the_first_up(cloud: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Later ups, a refresh and a new pool keep it; more hours move it in place, everywhere."""
-    store, planes = Store(tmp_path / "cloud.sqlite"), FakeControlPlanes()
-    provider: Provider = FakeProvider(PACKAGES[CloudKind(cloud)], store, planes)
 
     def at(hours: float) -> None:
         monkeypatch.setattr(clock, "now", lambda: _FIRST_UP + timedelta(hours=hours))
 
-    with running(tmp_path / "engine", store, provider, AnyObjects()) as stack:
+    with running_on(cloud, tmp_path) as (stack, store, _):
         declared = _declared(cloud)
         stack.declare(declared)
         at(-1)

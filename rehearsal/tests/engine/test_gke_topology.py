@@ -2,17 +2,13 @@
 
 import copy
 from collections.abc import Generator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from pulumi.automation import CommandError
 
-from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
-from ebbtide_rehearsal.cloud.store import NO_STOCK, InjectedFault, Store
-from rehearsal.tests.control_planes import FakeControlPlanes
-from rehearsal.tests.engine.any_objects import AnyObjects
-from rehearsal.tests.engine.running import Stack, running
+from ebbtide_rehearsal.cloud.store import NO_STOCK, InjectedFault
+from rehearsal.tests.engine.running import OnCloud, running_on
 from rehearsal.tests.unit.fake_cloud import CLUSTER_ID
 from tests.declarations import GKE, Declaration, pool
 
@@ -33,25 +29,11 @@ MADE = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Rehearsed:
-    """A stack on the engine, and the cloud behind it."""
-
-    stack: Stack
-    store: Store
-    clusters: FakeControlPlanes
-
-    def declare(self, declaration: Declaration) -> None:
-        """Replace the stack's declaration."""
-        self.stack.declare(declaration)
-
-
 @pytest.fixture
-def rehearsed(tmp_path: Path) -> Generator[Rehearsed]:
+def rehearsed(tmp_path: Path) -> Generator[OnCloud]:
     """A stack that declares nothing yet."""
-    store, clusters = Store(tmp_path / "cloud.sqlite"), FakeControlPlanes()
-    with running(tmp_path / "engine", store, FakeProvider("gcp", store, clusters)) as stack:
-        yield Rehearsed(stack, store, clusters)
+    with running_on("gke", tmp_path) as made:
+        yield made
 
 
 @pytest.fixture
@@ -60,7 +42,7 @@ def declared() -> Declaration:
     return copy.deepcopy(GKE) | {"lifetime": {"hours": 8}, "pools": copy.deepcopy(GKE["pools"][:3])}
 
 
-def test_it_comes_stays_changes_and_goes(rehearsed: Rehearsed, declared: Declaration) -> None:
+def test_it_comes_stays_changes_and_goes(rehearsed: OnCloud, declared: Declaration) -> None:
     """Previewed, made, unchanged by a second up and by a refresh, changed in place, and gone without a
     trace."""
     stack = rehearsed.stack
@@ -70,7 +52,7 @@ def test_it_comes_stays_changes_and_goes(rehearsed: Rehearsed, declared: Declara
 
     assert stack.up().steps == {"create": MADE}
     assert stack.outputs()["clusterName"] == "train"
-    assert rehearsed.clusters.endpoint(CLUSTER_ID).host in stack.outputs()["kubeconfig"]
+    assert rehearsed.planes.endpoint(CLUSTER_ID).host in stack.outputs()["kubeconfig"]
     assert {resource.id for resource in rehearsed.store.resources("nodes")} == {
         f"{CLUSTER_ID}/{name}" for name in ("system", "cpu", "t4")
     }
@@ -91,54 +73,49 @@ def test_it_comes_stays_changes_and_goes(rehearsed: Rehearsed, declared: Declara
 
     assert stack.destroy().steps == {"delete": MADE}
     assert rehearsed.store.resources() == []
-    assert rehearsed.clusters.running == {}
+    assert rehearsed.planes.running == {}
 
 
-def test_gpu_networks_come_and_go_around_their_pool(tmp_path: Path, declared: Declaration) -> None:
+def test_gpu_networks_come_and_go_around_their_pool(rehearsed: OnCloud, declared: Declaration) -> None:
     """Networks of GPU NICs are created before the pool that uses them, on a cluster that exists, and deleted
     after it; the cluster keeps multi-networking, and nothing is left at the end."""
-    store = Store(tmp_path / "cloud.sqlite")
-    providers = FakeProvider("gcp", store, FakeControlPlanes()), AnyObjects()
-    with running(tmp_path / "engine", store, *providers) as stack:
-        stack.declare(declared)
-        stack.up()
-        gpus = {"name": "h200", "machine": "a3-ultragpu-8g", "gpuDirect": "rdma", "nodes": {"max": 2}}
-        stack.declare(declared | {"pools": [*declared["pools"], {**gpus, "capacity": "spot"}]})
-        changed = stack.up().changed
-        assert changed["update"] == ["train-cluster"]
-        assert {"train-gpu-rdma", "train-gpu-rdma-7-subnet", "train-h200"} <= {*changed["create"]}
-        assert stack.up().changed == {}
-        stack.declare(declared)
-        assert stack.up().changed == {"delete": changed["create"]}
-        assert stack.destroy().steps == {"delete": MADE}
-        assert store.resources() == []
+    stack = rehearsed.stack
+    stack.declare(declared)
+    stack.up()
+    gpus = {"name": "h200", "machine": "a3-ultragpu-8g", "gpuDirect": "rdma", "nodes": {"max": 2}}
+    stack.declare(declared | {"pools": [*declared["pools"], {**gpus, "capacity": "spot"}]})
+    changed = stack.up().changed
+    assert changed["update"] == ["train-cluster"]
+    assert {"train-gpu-rdma", "train-gpu-rdma-7-subnet", "train-h200"} <= {*changed["create"]}
+    assert stack.up().changed == {}
+    stack.declare(declared)
+    assert stack.up().changed == {"delete": changed["create"]}
+    assert stack.destroy().steps == {"delete": MADE}
+    assert rehearsed.store.resources() == []
 
 
-def test_keys_of_stored_data(tmp_path: Path, declared: Declaration) -> None:
+def test_keys_of_stored_data(rehearsed: OnCloud, declared: Declaration) -> None:
     """Another key for a registry is refused in the preview; the grants alone remain after a destroy."""
-    store = Store(tmp_path / "cloud.sqlite")
+    stack = rehearsed.stack
     ring = "projects/acme-keys/locations/us-central1/keyRings/ml/cryptoKeys"
     declared["teams"] = [{"name": "vision", "bucket": {}, "registry": {}}]
     declared["cloud"]["keys"] = {"buckets": f"{ring}/data", "registries": f"{ring}/images"}
-    with running(
-        tmp_path / "engine", store, FakeProvider("gcp", store, FakeControlPlanes()), AnyObjects()
-    ) as stack:
-        stack.declare(declared)
-        stack.up()
-        assert stack.up().changed == {}
-        declared["cloud"]["keys"]["registries"] = f"{ring}/others"
-        stack.declare(declared)
-        with pytest.raises(CommandError, match="only a new registry can have it"):
-            stack.preview()
-        stack.destroy()
-        left = {(item.type, item.inputs["cryptoKeyId"]) for item in store.resources()}
-        assert left == {
-            ("gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember", f"{ring}/{key}") for key in ("data", "images")
-        }
+    stack.declare(declared)
+    stack.up()
+    assert stack.up().changed == {}
+    declared["cloud"]["keys"]["registries"] = f"{ring}/others"
+    stack.declare(declared)
+    with pytest.raises(CommandError, match="only a new registry can have it"):
+        stack.preview()
+    stack.destroy()
+    left = {(item.type, item.inputs["cryptoKeyId"]) for item in rehearsed.store.resources()}
+    assert left == {
+        ("gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember", f"{ring}/{key}") for key in ("data", "images")
+    }
 
 
 @pytest.mark.long
-def test_a_spot_pool_after_the_cloud_has_marked_it(rehearsed: Rehearsed, declared: Declaration) -> None:
+def test_a_spot_pool_after_the_cloud_has_marked_it(rehearsed: OnCloud, declared: Declaration) -> None:
     """The cloud's own label and taint on a spot pool replace nothing, refreshed or not
     (hashicorp/terraform-provider-google#7928)."""
     stack = rehearsed.stack
@@ -165,7 +142,7 @@ def test_a_spot_pool_after_the_cloud_has_marked_it(rehearsed: Rehearsed, declare
     assert stack.refresh().changed == {}
 
 
-def test_what_only_a_new_pool_can_have_is_refused(rehearsed: Rehearsed, declared: Declaration) -> None:
+def test_what_only_a_new_pool_can_have_is_refused(rehearsed: OnCloud, declared: Declaration) -> None:
     """In the preview already, and nothing is deleted."""
     stack = rehearsed.stack
     stack.declare(declared)
@@ -180,7 +157,7 @@ def test_what_only_a_new_pool_can_have_is_refused(rehearsed: Rehearsed, declared
 
 
 @pytest.mark.long
-def test_a_pool_whose_first_nodes_do_not_come(rehearsed: Rehearsed, declared: Declaration) -> None:
+def test_a_pool_whose_first_nodes_do_not_come(rehearsed: OnCloud, declared: Declaration) -> None:
     """A pool without its first nodes is in the engine's state, and the next up continues with it."""
     stack = rehearsed.stack
     stack.declare(declared)

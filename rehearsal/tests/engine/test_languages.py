@@ -7,12 +7,6 @@ from typing import Any
 
 import pytest
 
-from ebbtide.values.cloud_kind import CloudKind
-from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
-from ebbtide_rehearsal.cloud.ids import PACKAGES
-from ebbtide_rehearsal.cloud.store import Store
-from rehearsal.tests.control_planes import FakeControlPlanes
-from rehearsal.tests.engine.any_objects import AnyObjects
 from rehearsal.tests.engine.languages import (
     Project,
     TypeScriptProject,
@@ -20,7 +14,7 @@ from rehearsal.tests.engine.languages import (
     npm_packages,
     project_in,
 )
-from rehearsal.tests.engine.running import running
+from rehearsal.tests.engine.running import running_on
 from tests.declarations import BASES, Declaration, changed
 
 pytestmark = pytest.mark.engine
@@ -59,10 +53,8 @@ def _component(declared: Declaration) -> dict[str, Any]:
 
 def _of_python(directory: Path, cloud: str, declared: Declaration) -> list[dict[str, Any]]:
     """Return the state after an update of the repository's program with a declaration."""
-    store, planes = Store(directory / "python.sqlite"), FakeControlPlanes()
-    provider = FakeProvider(PACKAGES[CloudKind(cloud)], store, planes)
-
-    with running(directory / "python", store, provider, AnyObjects()) as stack:
+    (directory / "python").mkdir()
+    with running_on(cloud, directory / "python") as (stack, _, _):
         stack.declare(declared)
         stack.up()
         return stack.state()

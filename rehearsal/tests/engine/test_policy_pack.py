@@ -12,13 +12,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
-from ebbtide_rehearsal.cloud.protocol import serve
-from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.engine import HOST
-from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.sites import checkout_in
-from rehearsal.tests.engine.terminal import Terminal, terminal_in
+from rehearsal.tests.engine.terminal import Terminal, terminal_on_gke
 from tests.repository import ROOT, declaration
 
 pytestmark = [pytest.mark.engine, pytest.mark.long]
@@ -31,13 +27,8 @@ _PYTHON = _PACK / ".venv" / "bin" / "python"
 def terminal(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Terminal]:
     """A copy of the checkout with the pack, and a fake cloud."""
     assert _PYTHON.exists(), "The policy pack has no environment: run `make policies`."
-    root = checkout_in(tmp_path)
-    store = Store(tmp_path / "cloud.sqlite")
-    server, port = serve(FakeProvider("gcp", store, FakeControlPlanes()), store)
-    try:
-        yield terminal_in(tmp_path, root, f"gcp:{port}", request.node)
-    finally:
-        server.stop(grace=None).wait()
+    with terminal_on_gke(tmp_path, checkout_in(tmp_path), request.node) as terminal:
+        yield terminal
 
 
 def _is_built(directory: Path) -> bool:

@@ -13,13 +13,9 @@ from ebbtide.clients.clouds.connect import cluster_power
 from ebbtide.clients.clouds.interfaces import CloudApiError, ClusterPower
 from ebbtide.operations.engine.state import own_cluster
 from ebbtide.values.cloud_kind import CloudKind
-from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
-from ebbtide_rehearsal.cloud.ids import PACKAGES
 from ebbtide_rehearsal.cloud.pools import all_pools
 from ebbtide_rehearsal.cloud.store import Store
-from rehearsal.tests.control_planes import FakeControlPlanes
-from rehearsal.tests.engine.any_objects import AnyObjects
-from rehearsal.tests.engine.running import Stack, running
+from rehearsal.tests.engine.running import Stack, running_on
 from rehearsal.tests.unit.rest_clouds import rest_clouds
 from tests.declarations import AKS, GKE, Declaration
 
@@ -70,10 +66,7 @@ def _check_metrics(cloud: CloudKind, stack: Stack) -> None:
 def test_machines_stop_and_start(cloud: CloudKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them stop, and come back as they were declared; to the engine nothing has changed, and a second
     stop or start does nothing."""
-    store, planes = Store(tmp_path / "cloud.sqlite"), FakeControlPlanes()
-    provider = FakeProvider(PACKAGES[cloud], store, planes)
-
-    with running(tmp_path / "engine", store, provider, AnyObjects()) as stack:
+    with running_on(cloud, tmp_path) as (stack, store, _):
         stack.declare(_ephemeral(cloud))
         stack.up()
         _check_metrics(cloud, stack)
@@ -104,10 +97,7 @@ def test_machines_stop_and_start(cloud: CloudKind, tmp_path: Path, monkeypatch: 
 
 def test_clusters_that_are_never_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """AKS with node auto-provisioning: known before anything is asked of it, and refused by the cloud."""
-    store, planes = Store(tmp_path / "cloud.sqlite"), FakeControlPlanes()
-    with running(
-        tmp_path / "engine", store, FakeProvider("azure-native", store, planes), AnyObjects()
-    ) as stack:
+    with running_on("aks", tmp_path) as (stack, store, _):
         stack.declare(_ephemeral(CloudKind.AKS))
         stack.up()
         cluster = next(item for item in store.resources() if item.type.endswith(":ManagedCluster"))

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -18,14 +18,10 @@ from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.build_review import refusals
 from ebbtide.analysis.review.difference import compare
-from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.existing import seed_aks, seed_gke
-from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
-from ebbtide_rehearsal.cloud.ids import PACKAGES
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
-from rehearsal.tests.engine.any_objects import AnyObjects
-from rehearsal.tests.engine.running import Stack, running
+from rehearsal.tests.engine.running import Stack, running_on
 from tests.contract.cluster_flips import AKS_CLOUD, CLUSTER, GKE_CLOUD
 from tests.contract.flips import Flip
 from tests.contract.pool_flips import AKS_POOL, GKE_POOL
@@ -132,34 +128,25 @@ def _planned(stack: Stack) -> dict[str, str]:
     return steps.actions
 
 
-def _seeded(group: Sequence[Flip], store: Store, clusters: FakeControlPlanes) -> Iterator[Any]:
-    """The providers of a cloud, with the clusters that declarations take as existing."""
+def _seed(group: Sequence[Flip], store: Store, clusters: FakeControlPlanes) -> None:
+    """Create the clusters that declarations take as existing."""
     clouds = [declaration["cloud"] for case in group for declaration in (case.before, case.after)]
     existing = {cloud["existing"]["name"]: cloud for cloud in clouds if "existing" in cloud}
     for name, cloud in existing.items():
         if cloud["kind"] == "gke":
             seed_gke(store, clusters, project=cloud["project"], location=cloud["location"], name=name)
         else:
-            seed_aks(
-                store,
-                clusters,
-                subscription=cloud["subscription"],
-                resource_group=name,
-                name=name,
-                location=cloud["location"],
-            )
-    yield FakeProvider(PACKAGES[CloudKind(clouds[0]["kind"])], store, clusters)
-    yield AnyObjects()
+            where = {"subscription": cloud["subscription"], "location": cloud["location"]}
+            seed_aks(store, clusters, resource_group=name, name=name, **where)
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: "-".join(case.field for case in group)[:60])
 def test_predictions_agree_with_the_engine(group: list[Flip], tmp_path: Path) -> None:
     """Update, replacement or refusal of each cloud resource; and nothing changes against the state itself."""
     declaration = group[0].before
-    store, clusters = Store(tmp_path / "cloud.sqlite"), FakeControlPlanes()
-    providers = list(_seeded(group, store, clusters))
     different: dict[str, Any] = {}
-    with running(tmp_path / "engine", store, *providers) as stack:
+    with running_on(declaration["cloud"]["kind"], tmp_path) as (stack, store, clusters):
+        _seed(group, store, clusters)
         stack.declare(declaration)
         stack.up()
         exported = stack.automation.export_stack()

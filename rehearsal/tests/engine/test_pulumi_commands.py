@@ -12,12 +12,8 @@ import pytest
 import yaml
 
 from ebbtide.placement import Profile
-from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
-from ebbtide_rehearsal.cloud.protocol import serve
-from ebbtide_rehearsal.cloud.store import Store
-from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.sites import checkout_in
-from rehearsal.tests.engine.terminal import Terminal, terminal_in
+from rehearsal.tests.engine.terminal import Terminal, terminal_on_gke
 from tests.pages import commands, of_kind
 from tests.repository import ROOT, commit_all, git
 
@@ -64,12 +60,8 @@ def terminal(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Termin
     shutil.copytree(ROOT / "template", root / "template")
     first = next(block for block in of_kind("yaml") if block.page == "docs/gke.md").text
     (root / "Pulumi.first.yaml").write_text(f"# Kept.\n{first}", encoding="utf-8")
-    store = Store(tmp_path / "cloud.sqlite")
-    server, port = serve(FakeProvider("gcp", store, FakeControlPlanes()), store)
-    try:
-        yield terminal_in(tmp_path, root, f"gcp:{port}", request.node)
-    finally:
-        server.stop(grace=None).wait()
+    with terminal_on_gke(tmp_path, root, request.node) as terminal:
+        yield terminal
 
 
 def test_every_command_is_known() -> None:

@@ -1,7 +1,6 @@
 """`ebbtide reap` on the real engine and the fake clouds' REST APIs: expired resources that no state knows."""
 
 import json
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -12,21 +11,13 @@ from ebbtide.declaration.model import expiry
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.ids import NODE_POOL
 from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault, Resource
-from rehearsal.tests.engine.cloud_commands import Commands, commands
-from rehearsal.tests.engine.projects import project_in
-from rehearsal.tests.unit.rest_clouds import PROJECT, SUBSCRIPTION, rest_clouds
+from rehearsal.tests.engine.cloud_commands import Commands
+from rehearsal.tests.unit.rest_clouds import PROJECT, SUBSCRIPTION
 from rehearsal.tests.unit.test_rest_inventory import FUTURE, GROUP, PAST, put_azure, put_cluster, put_disk
 
 pytestmark = pytest.mark.engine
 
 _EXPIRED = {"ebbtide-expires": PAST}
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Commands]:
-    """A project without a stack, and the fake clouds."""
-    with rest_clouds(tmp_path, monkeypatch) as clouds:
-        yield commands(project_in(tmp_path), clouds, monkeypatch)
 
 
 def _holds(run: Commands, stack: str, cluster: str) -> None:

@@ -24,12 +24,6 @@ def site(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Site]:
     yield from site_on(request.param, tmp_path, request)
 
 
-@pytest.fixture
-def gke(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Site]:
-    """The same on GKE alone."""
-    yield from site_on("gke", tmp_path, request)
-
-
 def _changed(site: Site, **fields: Any) -> None:
     """Change the pool `cpu` in the declaration."""
     declared = site.declared()

@@ -19,14 +19,8 @@ from ebbtide import __version__
 from ebbtide.analysis.reading.state import recording_of
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.review.difference import Change, compare
-from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.existing import introduce, seed_aks
-from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
-from ebbtide_rehearsal.cloud.ids import PACKAGES
-from ebbtide_rehearsal.cloud.store import Store
-from rehearsal.tests.control_planes import FakeControlPlanes
-from rehearsal.tests.engine.any_objects import AnyObjects
-from rehearsal.tests.engine.running import Stack, running
+from rehearsal.tests.engine.running import Stack, running_on
 from tests.repository import ROOT, declaration
 
 pytestmark = pytest.mark.engine
@@ -39,19 +33,13 @@ _OF_THE_MACHINE: Final = {"created", "modified", "sourcePosition", "stackTrace"}
 
 @contextmanager
 def _stack(directory: Path, declared: Mapping[str, Any], *, deployed: bool = False) -> Generator[Stack]:
-    store, planes = Store(directory / "cloud.sqlite"), FakeControlPlanes()
-    introduce(declared, store)
-    if deployed and declared["cloud"]["kind"] == "aks":  # a preview asks for its credentials
-        seed_aks(
-            store,
-            planes,
-            subscription=declared["cloud"]["subscription"],
-            resource_group=declared["name"],
-            name=declared["name"],
-            location=declared["cloud"]["location"],
-        )
-    cloud = FakeProvider(PACKAGES[CloudKind(declared["cloud"]["kind"])], store, planes)
-    with running(directory / "engine", store, cloud, AnyObjects()) as stack:
+    cloud = declared["cloud"]
+    with running_on(cloud["kind"], directory) as (stack, store, planes):
+        introduce(declared, store)
+        if deployed and cloud["kind"] == "aks":  # a preview asks for its credentials
+            names = {"resource_group": declared["name"], "name": declared["name"]}
+            where = {"subscription": cloud["subscription"], "location": cloud["location"]}
+            seed_aks(store, planes, **names, **where)
         stack.declare(dict(declared))
         yield stack
 

@@ -46,11 +46,9 @@ class Cloud:
         assert failures == []
         return self.provider.create(_call(type_, name), completed)
 
-    def create_all(self, declaration: Mapping[str, Any], *, until: str = "") -> None:
-        """Make the program's resources, up to one of a name."""
+    def create_all(self, declaration: Mapping[str, Any]) -> None:
+        """Make the program's resources."""
         for resource, inputs in asked_for(declaration):
-            if resource.name == until:
-                return
             self.create(resource.type, inputs, resource.name)
 
     def found(self, identity: str) -> Resource:
