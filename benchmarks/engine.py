@@ -19,11 +19,11 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.preview import HERE, ROUNDS
-from benchmarks.queues import measured_in
+from benchmarks.preview import HERE, ROUNDS, measured_in
 from ebbtide.analysis.preview.stack_files import read_stack
 from ebbtide_rehearsal import rehearse
 from ebbtide_rehearsal.stay import stay
+from ebbtide_rehearsal.tools.find import ensure
 from ebbtide_rehearsal.tools.progress import narration
 from tests.repository import declaration
 from tests.running import EVERYTHING
@@ -84,8 +84,8 @@ def running(declared: dict[str, Any]) -> Generator[Commands]:
         file.write_text(json.dumps({"config": {"ebbtide:cluster": declared}}), encoding="utf-8")
         files = read_stack(ROOT, STACK, config_file=file)
         with narration(Console(stderr=True)) as say:
-            tools = rehearse.tools(say, rehearse.needs(files, rehearse.scenario_of(files), ROOT))
-            with stay(files, tools, say) as up:
+            needed = rehearse.needs(files, rehearse.scenario_of(files), ROOT)
+            with stay(files, ensure(needed, on_step=say), say) as up:
                 if up.create():
                     sys.exit("The stack could not be created.")
                 yield Commands(up.shell.environment(), up.project)

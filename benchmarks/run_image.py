@@ -15,16 +15,13 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from rich.console import Console
-
 from benchmarks.preview import HERE, ROUNDS
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import TeamProfile
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
 from ebbtide_rehearsal.control_plane.plan import NAMES
-from ebbtide_rehearsal.tools.find import ensure
-from ebbtide_rehearsal.tools.progress import narration
+from ebbtide_rehearsal.tools.progress import narrated
 from rehearsal.tests.control_plane.cluster import namespace
 from rehearsal.tests.registry import put_image, registry
 from tests.repository import ROOT, declaration
@@ -50,8 +47,7 @@ def started(environment: dict[str, str], folder: Path, image: str) -> tuple[floa
 
 def main() -> None:
     """Print a row each for changed and unchanged code: lowest time by the clock, median CPU time."""
-    with narration(Console(stderr=True)) as say:
-        tools = ensure([*NAMES, "kubectl"], on_step=say)
+    tools = narrated([*NAMES, "kubectl"])
     settings = ControlPlaneSettings(name="bench", cloud="gke")
     with (
         tempfile.TemporaryDirectory() as directory,

@@ -18,8 +18,7 @@ from ebbtide.errors import EbbtideError
 from ebbtide.text import several
 from ebbtide.values.clock import in_utc
 from ebbtide.values.documents import DocumentPart
-from ebbtide_rehearsal.tools.find import ensure
-from ebbtide_rehearsal.tools.progress import narration
+from ebbtide_rehearsal.tools.progress import narrated
 from kueue_replay import report as reports
 from kueue_replay.cloud_model import Availability, Cloud, CloudModel, assumptions
 from kueue_replay.cluster import Cluster, Declaration, Part
@@ -279,8 +278,7 @@ def replay(request: Request | Mapping[str, Any]) -> Result:
 
 def program(console: Console) -> Path:
     """Return the file of Kueue's program; if it is missing, it is built, with its progress on a console."""
-    with narration(console) as on_step:
-        return ensure([PROGRAM], on_step=on_step).path(PROGRAM)
+    return narrated([PROGRAM], console).path(PROGRAM)
 
 
 class Replay:

@@ -3,7 +3,7 @@ imports this module alone.
 """
 
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
@@ -34,9 +34,8 @@ from ebbtide_rehearsal.scenarios.runner import play
 from ebbtide_rehearsal.stage import indexed, stage
 from ebbtide_rehearsal.stay import reclaim, stay
 from ebbtide_rehearsal.tools.__main__ import table
-from ebbtide_rehearsal.tools.find import Tools, ensure
-from ebbtide_rehearsal.tools.items import OnStep
-from ebbtide_rehearsal.tools.progress import narration
+from ebbtide_rehearsal.tools.find import ensure
+from ebbtide_rehearsal.tools.progress import narrated, narration
 from ebbtide_rehearsal.tools.table import all_items, needed
 
 __all__ = [
@@ -50,7 +49,6 @@ __all__ = [
     "scenario_titles",
     "show",
     "show_tools",
-    "tools",
     "verdict",
 ]
 
@@ -79,8 +77,7 @@ def scenario_titles() -> Iterator[tuple[str, str]]:
 
 def show_tools(screen: Console) -> None:
     """Find or build the tools, and list them."""
-    with narration(screen) as on_step:
-        screen.print(table(tools(on_step).by_name.values()))
+    screen.print(table(narrated(all_items(), screen).by_name.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +111,7 @@ class Rehearsal:
         selected = read(file) if file else scenario_of(self.files)
         base_directory = file.parent if file else self.files.root
         names = needs(self.files, selected, base_directory)
-        with narration(self.screen) as on_step:
-            installed = tools(on_step, names)
+        installed = narrated(names, self.screen)
         self.screen.print(page.heading(selected.title, self.files.stack, selected.speed))
         files = _declaring(self.files, selected, base_directory)
         settings = CloudSettings(speed=selected.speed, declaration=files.declaration())
@@ -144,7 +140,7 @@ class Rehearsal:
             with narration(self.screen) as on_step:
                 stack = stay(
                     self.files,
-                    tools(on_step, names),
+                    ensure(names, on_step=on_step),
                     on_step,
                     manifests=self.manifests,
                     charts=self.charts,
@@ -234,15 +230,6 @@ def _check_platform(cloud: Gke | Aks) -> None:
             "and Go programs on macOS cannot be told to trust that of the fake endpoint. Run it in a Linux "
             "container or virtual machine, or rehearse a private cluster or AKS."
         )
-
-
-def tools(on_step: OnStep, names: Iterable[str] | None = None) -> Tools:
-    """Find or build the tools of a rehearsal; all of them if no stack is given.
-
-    Raises:
-        ToolError: a tool can be neither found nor built.
-    """
-    return ensure(all_items() if names is None else names, on_step=on_step)
 
 
 def check_directories(manifests: tuple[Path, ...], charts: tuple[Path, ...]) -> None:

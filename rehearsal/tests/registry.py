@@ -14,12 +14,10 @@ from typing import Any, Final
 
 import trustme
 import yaml
-from rich.console import Console
 
 from ebbtide.work.registry import Reference, Repository, digest_of
 from ebbtide_rehearsal.control_plane.plan import LOCALHOST, PortReservation
-from ebbtide_rehearsal.tools.find import ensure
-from ebbtide_rehearsal.tools.progress import narration
+from ebbtide_rehearsal.tools.progress import narrated
 from rehearsal.tests.token_server import ISSUER, SERVICE, TokenServer
 
 OCI: Final = "application/vnd.oci.image.{}.v1+json"
@@ -55,8 +53,7 @@ def registry(
         authority: issuer of its certificate; None for plain HTTP on `localhost`.
         tokens: the token server whose tokens it requires.
     """
-    with narration(Console(stderr=True)) as say:
-        program = ensure(["registry"], on_step=say).path("registry")
+    program = narrated(["registry"]).path("registry")
     with PortReservation(1) as reserved:
         (port,) = reserved.ports
     http: dict[str, Any] = {"addr": f"{LOCALHOST}:{port}"}

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from rich.console import Console
 
 from components.addons.kueue import configuration
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.queue_objects import layers
 from ebbtide.placement.queueing import queueing
-from ebbtide_rehearsal.tools.find import ensure
-from ebbtide_rehearsal.tools.progress import narration
+from ebbtide_rehearsal.tools.progress import narrated
 from kueue_jobs import (
     CONFIGURATION,
     NAMESPACE,
@@ -52,8 +50,7 @@ FAIR: Final[Mapping[str, Any]] = CONFIGURATION | {
 @pytest.fixture(scope="module")
 def program() -> Path:
     """The program, built if it is not in the cache."""
-    with narration(Console(stderr=True)) as say:
-        return ensure([PROGRAM], on_step=say).path(PROGRAM)
+    return narrated([PROGRAM]).path(PROGRAM)
 
 
 def test_jobs_wait_for_quota_in_order(program: Path) -> None:

@@ -9,12 +9,10 @@ from typing import Final
 
 import pytest
 from msgspec.structs import replace
-from rich.console import Console
 
 from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.values.kueue_api import API_VERSION
-from ebbtide_rehearsal.tools.find import ensure
-from ebbtide_rehearsal.tools.progress import narration
+from ebbtide_rehearsal.tools.progress import narrated
 from kueue_jobs import CONFIGURATION, Object
 from kueue_replay.kueue import PROGRAM, Action, Apply, Event, Kueue, PodSet, Submit
 from kueue_tables import Case, Outcome, flavors, key, read
@@ -52,8 +50,7 @@ REASONS: Final = {
 
 def test_virtual_time_agrees_with_the_tables_of_kueue(tmp_path: Path) -> None:
     """The first scheduling cycle reserves and preempts what Kueue's tests want; the counts are printed."""
-    with narration(Console(stderr=True)) as say:
-        program = ensure([PROGRAM], on_step=say).path(PROGRAM)
+    program = narrated([PROGRAM]).path(PROGRAM)
     agreeing, omitted = Counter[str](), Counter[str]()
     different: dict[str, tuple[Outcome, Outcome]] = {}
     for case in read(tmp_path):

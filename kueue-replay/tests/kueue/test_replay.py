@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from ebbtide.analysis.preview.stack_files import read_stack, record_stack
 from ebbtide.operations.traces.clusters import recorded_cluster
-from ebbtide_rehearsal.tools.find import ensure
-from ebbtide_rehearsal.tools.progress import narration
+from ebbtide_rehearsal.tools.progress import narrated
 from kueue_replay.cloud_model import Cloud, CloudModel
 from kueue_replay.cluster import Cluster, Declaration
 from kueue_replay.kueue import PROGRAM
@@ -32,8 +30,7 @@ EXAMPLES = sorted(path.parent.name for path in ROOT.glob("examples/*/Pulumi.*.ya
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """The repository's project with eight T4 nodes in the stack dev, and four in `four.yaml`."""
-    with narration(Console(stderr=True)) as say:
-        ensure([PROGRAM], on_step=say)
+    narrated([PROGRAM])
     for name in ("__main__.py", "Pulumi.yaml", "components", "stacks", "examples"):
         (tmp_path / name).symlink_to(ROOT / name)
     written = (ROOT / "Pulumi.dev.yaml").read_text(encoding="utf-8")
@@ -75,7 +72,7 @@ class _Stepwise(Forwarding):
 def test_jobs_are_the_same_if_kueue_is_asked_at_each_event() -> None:
     """Kueue goes on alone until its next decision, or until something happens to nodes: no job starts or ends
     at another time."""
-    program = ensure([PROGRAM], on_step=lambda _: None).path(PROGRAM)
+    program = narrated([PROGRAM]).path(PROGRAM)
     cluster = recorded_cluster("dev", record_stack(read_stack(ROOT, "dev")))
     declared = Declaration.of(Cluster.model_validate(cluster))
     trace = read_trace(ROOT / "examples/traces/dev.csv", lambda _: ())

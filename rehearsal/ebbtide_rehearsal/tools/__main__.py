@@ -9,9 +9,9 @@ from typing import Final
 
 from rich.console import Console
 
-from ebbtide_rehearsal.tools.find import AvailableTool, ensure
+from ebbtide_rehearsal.tools.find import AvailableTool
 from ebbtide_rehearsal.tools.items import ToolError
-from ebbtide_rehearsal.tools.progress import narration
+from ebbtide_rehearsal.tools.progress import narrated
 from ebbtide_rehearsal.tools.table import all_items
 
 _WRONG: Final = 2
@@ -36,8 +36,7 @@ def main(names: Sequence[str] = ()) -> int:
         )
         return _WRONG
     try:
-        with narration(errors) as on_step:
-            tools = ensure(names or all_items(), on_step=on_step)
+        tools = narrated(names or all_items(), errors)
     except (ToolError, OSError) as error:
         errors.print(str(error), markup=False, soft_wrap=True)
         return _WRONG

@@ -1,7 +1,7 @@
 """Build progress: a live line on a terminal, plain lines in a log."""
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from typing import assert_never
 
@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from ebbtide.values import durations
+from ebbtide_rehearsal.tools.find import Tools, ensure
 from ebbtide_rehearsal.tools.items import Finished, NotDownloaded, OnStep, Started, Step, Waiting, Worked
 
 
@@ -32,6 +33,12 @@ def narration(console: Console) -> Generator[OnStep]:
         transient=True,
     ) as progress:
         yield _Live(progress)
+
+
+def narrated(names: Iterable[str], console: Console | None = None) -> Tools:
+    """Find or build tools as `ensure` does, with the progress on a console, by default standard error."""
+    with narration(console or Console(stderr=True)) as on_step:
+        return ensure(names, on_step=on_step)
 
 
 class _Live:

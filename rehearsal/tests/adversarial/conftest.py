@@ -3,11 +3,10 @@
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from ebbtide_rehearsal.control_plane.plan import NAMES, CloudName
-from ebbtide_rehearsal.tools.find import Tools, ensure
-from ebbtide_rehearsal.tools.progress import narration
+from ebbtide_rehearsal.tools.find import Tools
+from ebbtide_rehearsal.tools.progress import narrated
 from rehearsal.tests.adversarial import stack
 from rehearsal.tests.adversarial.suite import MEMBER
 from tests.declarations import BASES, Declaration
@@ -44,8 +43,7 @@ def declaration(cloud: CloudName) -> Declaration:
 @pytest.fixture(scope="session")
 def tools() -> Tools:
     """The control plane, the add-ons' controllers, and what renders their objects."""
-    with narration(Console(stderr=True)) as say:
-        return ensure([*NAMES, *stack.TOOLS, *_CONTROLLERS], on_step=say)
+    return narrated([*NAMES, *stack.TOOLS, *_CONTROLLERS])
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ebbtide.clients.kubernetes import Api
 from ebbtide.values.paths import Object
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
@@ -28,13 +26,6 @@ _ENVIRONMENT = {
     "DEFAULT_REQUEUE_TIME": "1s",
     "RECENTLY_STARTED_POD_DURATION": "2s",
 }
-
-
-def install_kinds(api: Api, tools: ControlPlaneTools) -> None:
-    """Argo's kinds, without the schemas of their fields, as Kubeflow Pipelines installs them."""
-    for file in sorted(tools.path("argo-crds").glob("argoproj.io_*.yaml")):
-        kind = yaml.safe_load(file.read_text())
-        api.apply(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{kind['metadata']['name']}", kind)
 
 
 @contextmanager

@@ -7,8 +7,12 @@ from typing import Any, TypeVar
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
+from ebbtide.placement import Profile
 from ebbtide.placement.member_policy import HIGHEST_PRIORITY
+from ebbtide.values import clock
 from ebbtide.values.paths import Object
+from ebbtide.work.evidence import Cause, read_evidence
+from ebbtide.work.progress import cause_of
 from ebbtide_rehearsal.control_plane.stages import FAKE, KUBELET, RUNS_FOR
 
 T = TypeVar("T")
@@ -27,9 +31,9 @@ def wait(read: Callable[[], T], done: Callable[[T], bool], *, seconds: float = 6
         time.sleep(0.2)
 
 
-def gone(api: Api, path: str, *, seconds: float = 600) -> None:
+def gone(api: Api, path: str) -> None:
     """Wait until the object does not exist."""
-    wait(lambda: api.find(path), lambda item: item is None, seconds=seconds)
+    wait(lambda: api.find(path), lambda item: item is None)
 
 
 def run_for(manifest: Object, seconds: float) -> Object:
@@ -60,18 +64,27 @@ def node(api: Api, name: str, *, labels: dict[str, str] | None = None, **more: A
     wait(lambda: api.get(f"/api/v1/nodes/{name}"), lambda item: not _unready(item))
 
 
-def declared_node(
-    api: Api, name: str, cluster: Cluster, pool: str, *, labels: dict[str, str] | None = None, **more: Any
-) -> None:
+def declared_node(api: Api, name: str, cluster: Cluster, pool: str, **more: Any) -> None:
     """A node of a declared pool, as the autoscaler would bring one."""
     declared = next(item for item in cluster.pools if item.name == pool)
     marks = labels_and_taints(declared, cluster.site.cloud)
     taints = [{"key": item.key, "value": item.value, "effect": item.effect} for item in marks.all_taints]
-    node(api, name, labels=dict(marks.all_labels) | (labels or {}), taints=taints, **more)
+    node(api, name, labels=dict(marks.all_labels), taints=taints, **more)
 
 
 def _unready(item: Object) -> bool:
     return any(taint["key"].startswith("node.kubernetes.io/") for taint in item["spec"].get("taints", []))
+
+
+def why(api: Api, place: str, name: str, reason: str, profile: Profile | None) -> Cause:
+    """Return the cause for which a workload waits, once its reason is as expected."""
+
+    def read() -> Cause | None:
+        return cause_of(read_evidence(api, name, place, clock.now(), profile))
+
+    cause = wait(read, lambda cause: cause is not None and cause.reason == reason)
+    assert cause is not None
+    return cause
 
 
 def priority_class(api: Api, name: str) -> None:

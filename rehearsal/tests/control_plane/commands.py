@@ -54,6 +54,11 @@ class Kubectl:
         manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
         return run(*self._command, *arguments, stdin=manifest)
 
+    def tried(self, item: Object, place: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Create an object in a namespace by a server-side dry run, which may be refused."""
+        command = [*self._command, "create", "--dry-run=server", "--namespace", place, "-f", "-", *arguments]
+        return subprocess.run(command, input=json.dumps(item), capture_output=True, text=True, check=False)
+
     def apply(self, objects: Iterable[Object]) -> None:
         """Server-side apply, unknown fields refused."""
         self("apply", "--server-side", "--validate=strict", "-f", "-", objects=objects)
@@ -94,6 +99,13 @@ class Ebbtide:
             stderr=subprocess.PIPE,
             text=True,
         )
+
+    def output(self, *args: str) -> str:
+        """Return what a command prints; fail the test with its error output if it fails."""
+        started = self.start(*args)
+        out, errors = started.communicate(timeout=600)
+        assert started.returncode == 0, out + errors
+        return out
 
     def refused(self, *args: str) -> str:
         """Return the error message of a refused command."""

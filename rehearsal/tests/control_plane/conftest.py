@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from rich.console import Console
 
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model.cluster import Cluster
@@ -17,26 +16,38 @@ from ebbtide_rehearsal.cloud.control_planes import ApiServerProxy
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
 from ebbtide_rehearsal.control_plane.plan import NAMES, ControlPlaneTools
-from ebbtide_rehearsal.tools.find import ensure
-from ebbtide_rehearsal.tools.progress import narration
+from ebbtide_rehearsal.tools.progress import narrated
 from rehearsal.tests.control_plane.cluster import Object, wait
 from rehearsal.tests.control_plane.commands import Ebbtide, dev
-from rehearsal.tests.control_plane.kueue import create_queues, create_teams, started
+from rehearsal.tests.control_plane.kueue import create_queues, started
 from rehearsal.tests.registry import registry
 
 
 @pytest.fixture(scope="session")
 def tools() -> ControlPlaneTools:
     """Everything that these tests run."""
-    with narration(Console(stderr=True)) as say:
-        return ensure([*NAMES, "kubectl"], on_step=say)
+    return narrated([*NAMES, "kubectl"])
 
 
 @pytest.fixture(scope="session")
 def chart_tools() -> ControlPlaneTools:
     """Helm, and Kueue's chart."""
-    with narration(Console(stderr=True)) as say:
-        return ensure(["helm", "kueue-chart"], on_step=say)
+    return narrated(["helm", "kueue-chart"])
+
+
+@pytest.fixture(scope="session")
+def argo_tools() -> ControlPlaneTools:
+    """Argo, beside what a control plane is made of."""
+    return narrated(["workflow-controller", "argo-crds"])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a program."""
+    folder = tmp_path / "my_model"
+    folder.mkdir()
+    (folder / "train.py").write_text("print('trained')")
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -81,8 +92,7 @@ def kubeconfig(control_plane: ControlPlane, store: Store) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def cluster_autoscaler() -> Path:
     """The real cluster-autoscaler."""
-    with narration(Console(stderr=True)) as say:
-        return ensure(["cluster-autoscaler"], on_step=say).path("cluster-autoscaler")
+    return narrated(["cluster-autoscaler"]).path("cluster-autoscaler")
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +105,6 @@ def kueue(
     """A control plane with Kueue, and the teams and queues of a file's declaration."""
     directory = tmp_path_factory.mktemp("kueue")
     with started(directory, tools, chart_tools, declaration) as (control_plane, kubectl):
-        create_teams(kubectl, declaration)
         create_queues(kubectl, declaration)
         yield control_plane
 

@@ -1,6 +1,5 @@
 """Refusals of the real API server to members of a team: privileged pods, and pools without a queue."""
 
-import json
 import subprocess
 from collections.abc import Callable
 from typing import Any
@@ -66,10 +65,7 @@ def create(tools: ControlPlaneTools, control_plane: ControlPlane, cluster: Clust
     def create(
         manifest: Object, namespace: str = "vision", user: str = MEMBER
     ) -> "subprocess.CompletedProcess[str]":
-        command = [tools.path("kubectl"), "--kubeconfig", control_plane.plan.kubeconfig, "--as", user]
-        command += ["create", "--dry-run=server", "--namespace", namespace, "-f", "-"]
-        given = json.dumps(manifest)
-        return subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+        return kubectl.tried(manifest, namespace, "--as", user)
 
     # The API server reads policies a moment after they are written.
     wait(lambda: create(work("Pod", _reaching(cluster, "t4"))).returncode, bool)

@@ -3,7 +3,7 @@
 import base64
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -47,7 +47,11 @@ def test_two_clusters_of_a_cloud_have_one_user(tools: ControlPlaneTools, tmp_pat
     """Each cluster accepts the token of the credential plugins after another one was created."""
     trusted = tmp_path / "trusted.crt"
     trusted.touch()
-    planes = ControlPlanes(tmp_path, trusted, tools, Store(tmp_path / "store"), lambda *_: lambda _: None)
+
+    def no_controllers(*_: object) -> Callable[[object], None]:
+        return lambda _: None
+
+    planes = ControlPlanes(tmp_path, trusted, tools, Store(tmp_path / "store"), no_controllers)
     try:
         planes.create("first", "gke")
         planes.create("second", "aks")

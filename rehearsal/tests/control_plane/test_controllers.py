@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import yaml
-from rich.console import Console
 
 from components.addons.katib import DATABASE_SECRET, INJECTED, NAMESPACE, patches
 from ebbtide.clients.kubernetes import Api, ApiError
@@ -17,8 +16,8 @@ from ebbtide.placement.derive import profile
 from ebbtide.work.experiments import Categorical, Discrete, Double, Int, Space, experiment
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
 from ebbtide_rehearsal.control_plane.plan import NAMES
-from ebbtide_rehearsal.tools.find import Tools, ensure
-from ebbtide_rehearsal.tools.progress import narration
+from ebbtide_rehearsal.tools.find import Tools
+from ebbtide_rehearsal.tools.progress import narrated
 from rehearsal.tests.control_plane.cluster import Object, namespace, node, pod, priority_class, wait
 from rehearsal.tests.control_plane.commands import Kubectl, run
 from rehearsal.tests.control_plane.kueue import GKE_PORTS
@@ -52,8 +51,7 @@ def _cluster(directory: Path, tools: Tools, installed: Tools) -> Iterator[Contro
 
 
 def _tools(*more: str) -> Tools:
-    with narration(Console(stderr=True)) as say:
-        return ensure([*NAMES, *more], on_step=say)
+    return narrated([*NAMES, *more])
 
 
 @pytest.fixture(scope="module")

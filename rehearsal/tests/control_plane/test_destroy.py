@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 import jsonschema
 import pytest
-from rich.console import Console
 
 from ebbtide.analysis.preview.stack_files import read_stack
 from ebbtide.operations.status_report import Status
@@ -21,8 +20,7 @@ from ebbtide.work.jobs import job
 from ebbtide_rehearsal.cloud.running import CloudSettings
 from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
 from ebbtide_rehearsal.stage import Stage, stage
-from ebbtide_rehearsal.tools.find import ensure
-from ebbtide_rehearsal.tools.progress import narration
+from ebbtide_rehearsal.tools.progress import narrated
 from ebbtide_rehearsal.tools.table import needed
 from rehearsal.tests.control_plane.cluster import wait
 from rehearsal.tests.control_plane.live import on_existing
@@ -38,8 +36,7 @@ def added() -> Iterator[Stage]:
     """A stack that adds pools, a queue and a team to a cluster, with a Job that runs and one that waits."""
     declared = on_existing()
     files = read_stack(ROOT, "dev").declaring(declared)
-    with narration(Console(stderr=True)) as say:
-        tools = ensure(needed(()), on_step=say)
+    tools = narrated(needed(()))
     with stage(files, CloudSettings(speed=60, declaration=declared), tools) as made:
         assert made.engine.up().errors == ()
         profile = Profile.load(made.engine.outputs()["placementProfile"])

@@ -11,11 +11,13 @@ import pytest
 
 from ebbtide.autoscaler.nodes import Machine
 from ebbtide.clients.kubernetes import Api
+from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide_rehearsal import stay
 from ebbtide_rehearsal.cloud.ids import GKE_CLUSTER, NODE_POOL
 from ebbtide_rehearsal.cloud.pools import all_machines
 from ebbtide_rehearsal.cloud.store import RECLAIM, InjectedFault, Store
-from rehearsal.tests.control_plane.cluster import run_for, wait
+from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
+from rehearsal.tests.control_plane.cluster import job, pod, wait
 from rehearsal.tests.control_plane.live import api_of, declared, live
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
@@ -78,16 +80,9 @@ def _a_month(store: Store, api: Api) -> None:
 
 
 def _job(name: str, *, seconds: float) -> dict[str, Any]:
-    container = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
-    template: dict[str, Any] = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name, "labels": {"kueue.x-k8s.io/queue-name": "cpu"}},
-        "spec": {"suspend": True, "backoffLimit": 9, "template": template},
-    }
-    run_for(job, seconds)
-    return job
+    resources = {"requests": {"cpu": "1", "memory": "1Gi"}}
+    template = pod({RUNS_FOR: str(seconds)}, container={"resources": resources})
+    return job(name, template, labels={QUEUE_LABEL: "cpu"}, suspend=True, backoffLimit=9)
 
 
 def _running(store: Store) -> list[Machine]:

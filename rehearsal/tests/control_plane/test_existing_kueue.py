@@ -13,11 +13,12 @@ import yaml
 from ebbtide.clients.kubernetes import Api
 from ebbtide.operations.adopting import sources
 from ebbtide.placement.kueue_settings import CONFIG_KEY, Installation
+from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.values.kueue_api import API_PATH
 from ebbtide_rehearsal.cloud.existing import NAMESPACE, RELEASE
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
-from rehearsal.tests.control_plane.cluster import wait
+from rehearsal.tests.control_plane.cluster import job, pod, wait
 from rehearsal.tests.control_plane.commands import Object, run
 from rehearsal.tests.control_plane.live import api_of, kubeconfig_of, live, on_existing
 from rehearsal.tests.control_planes import FakeControlPlanes
@@ -88,21 +89,8 @@ def _theirs() -> list[Object]:
     """A queue of the cluster's owner in the cohort, with a Job that runs for an hour."""
     quota = [{"name": name, "nominalQuota": amount} for name, amount in (("cpu", "1"), ("memory", "4Gi"))]
     group = {"coveredResources": ["cpu", "memory"], "flavors": [{"name": "theirs", "resources": quota}]}
-    container = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
-    template = {
-        "metadata": {"annotations": {RUNS_FOR: "3600"}},
-        "spec": {"restartPolicy": "Never", "containers": [container]},
-    }
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {
-            "name": "mine",
-            "namespace": "theirs",
-            "labels": {"kueue.x-k8s.io/queue-name": "theirs"},
-        },
-        "spec": {"suspend": True, "template": template},
-    }
+    mine = _job("mine", "theirs", {RUNS_FOR: "3600"})
+    mine["metadata"]["namespace"] = "theirs"
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "theirs"}},
         _kueue("ResourceFlavor", "theirs", {"nodeLabels": {"cloud.google.com/gke-nodepool": "default-pool"}}),
@@ -112,8 +100,15 @@ def _theirs() -> list[Object]:
             {"cohortName": "ml", "namespaceSelector": {}, "resourceGroups": [group]},
         ),
         _kueue("LocalQueue", "theirs", {"clusterQueue": "theirs"}, namespace="theirs"),
-        job,
+        mine,
     ]
+
+
+def _job(name: str, queue: str, annotations: dict[str, str]) -> Object:
+    """A Job of one CPU in a queue."""
+    resources = {"requests": {"cpu": "1", "memory": "1Gi"}}
+    template = pod(annotations, container={"resources": resources})
+    return job(name, template, labels={QUEUE_LABEL: queue}, suspend=True)
 
 
 def test_queues_are_added_to_an_existing_kueue(shared: Shared) -> None:
@@ -284,19 +279,6 @@ def _is_admitted(workloads: list[Object]) -> bool:
 
 def _runs_a_job(shared: Shared) -> None:
     """Submit a Job to the stack's queue, and wait until it has ended."""
-    container = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
-    labels = {"kueue.x-k8s.io/queue-name": "cpu"}
-    shared.api.create(
-        "/apis/batch/v1/namespaces/research/jobs",
-        {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": {"name": "ours", "namespace": "research", "labels": labels},
-            "spec": {
-                "suspend": True,
-                "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
-            },
-        },
-    )
-    path = "/apis/batch/v1/namespaces/research/jobs/ours"
-    wait(lambda: shared.api.get(path).get("status", {}).get("succeeded"), lambda n: n == 1)
+    path = "/apis/batch/v1/namespaces/research/jobs"
+    shared.api.create(path, _job("ours", "cpu", {}))
+    wait(lambda: shared.api.get(f"{path}/ours").get("status", {}).get("succeeded"), lambda n: n == 1)

@@ -3,14 +3,12 @@
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.installed import install_definitions
 from ebbtide_rehearsal.control_plane.stages import RUNS
-from ebbtide_rehearsal.tools.find import ensure
-from ebbtide_rehearsal.tools.progress import narration
+from ebbtide_rehearsal.tools.progress import narrated
 from rehearsal.tests.control_plane.cluster import Object, namespace, wait
 from rehearsal.tests.control_plane.commands import Ebbtide
 from rehearsal.tests.control_plane.node_pools import running, work, work_pool
@@ -43,8 +41,7 @@ def _served(api: Api) -> bool:
 def test_logs_of_trials(control_plane: ControlPlane, ebbtide: Ebbtide, tmp_path: Path) -> None:
     """Lines begin with the trial's name; pods of the suggestion service are not among them; following ends
     with the experiment."""
-    with narration(Console(stderr=True)) as say:
-        manifests = ensure(["katib-manifests"], on_step=say).path("katib-manifests")
+    manifests = narrated(["katib-manifests"]).path("katib-manifests")
     api = control_plane.api
     install_definitions(api, manifests / "components" / "crd", "experiment.yaml")
     namespace(api, _PLACE)
@@ -63,7 +60,7 @@ def test_logs_of_trials(control_plane: ControlPlane, ebbtide: Ebbtide, tmp_path:
             lambda phases: phases == ["Succeeded"] * 3,
             seconds=600,
         )
-        out, _ = ebbtide.start("logs", "tune", "-n", _PLACE).communicate(timeout=300)
+        out = ebbtide.output("logs", "tune", "-n", _PLACE)
         assert sorted(out.splitlines()) == ["[tune-1] accuracy=0.1", "[tune-2] accuracy=0.2"]
         done = {"type": "Succeeded", "status": "True", "reason": "ExperimentGoalReached", "message": ""}
         times = dict.fromkeys(("lastTransitionTime", "lastUpdateTime"), "2026-11-24T04:00:00Z")
@@ -72,5 +69,5 @@ def test_logs_of_trials(control_plane: ControlPlane, ebbtide: Ebbtide, tmp_path:
         out, errors = followed.communicate(timeout=300)
         assert sorted(out.splitlines()) == ["[tune-1] accuracy=0.1", "[tune-2] accuracy=0.2"], errors
         assert (followed.returncode, errors.splitlines()[-1]) == (0, "completed, done 2 of 2")
-        out, errors = ebbtide.start("follow", "tune", "-n", _PLACE).communicate(timeout=300)
-        assert out.splitlines()[-2].startswith("Experiment tune completed"), errors
+        out = ebbtide.output("follow", "tune", "-n", _PLACE)
+        assert out.splitlines()[-2].startswith("Experiment tune completed")

@@ -5,14 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from components.addons.kueue import configuration
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.queue_objects import QUEUES_LABEL
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
-from ebbtide_rehearsal.tools.find import ensure
-from ebbtide_rehearsal.tools.progress import narration
+from ebbtide_rehearsal.tools.progress import narrated
 from kueue_cases import CLASSICAL, CLASSICAL_CONFIGURATION, FAIR, FAIR_CONFIGURATION, FLAVORS
 from kueue_grid import Agreement, Case, agreement, in_virtual_time
 from kueue_jobs import NAMESPACE, flavors
@@ -41,8 +39,7 @@ def test_virtual_time_agrees_with_the_real_controller(
 ) -> None:
     """At least 99 % of the events of each case are the same in virtual time and in each of two runs on the
     real API server; the rows of the page's table are printed."""
-    with narration(Console(stderr=True)) as say:
-        program = ensure([PROGRAM], on_step=say).path(PROGRAM)
+    program = narrated([PROGRAM]).path(PROGRAM)
     declaration = declare(GKE)
     config = configuration(declaration) | dict(changes)
     copies = {f"case{number}{copy}-": case for copy in "ab" for number, case in enumerate(cases.values())}

@@ -23,13 +23,12 @@ pytestmark = [pytest.mark.rehearsal, pytest.mark.long]  # installs JupyterLab fr
 _DEV, _POOL = dev()
 
 
-def test_a_notebook(control_plane: ControlPlane, tools: ControlPlaneTools, tmp_path: Path) -> None:
+def test_a_notebook(
+    control_plane: ControlPlane, tools: ControlPlaneTools, folder: Path, tmp_path: Path
+) -> None:
     """A kernel starts beside the folder's code, Ctrl-C leaves the Job, and culling completes it."""
     api = control_plane.api
     place = process_namespace(api, "notebook", **{"pod-security.kubernetes.io/enforce": "restricted"})
-    folder = tmp_path / "model"
-    folder.mkdir()
-    (folder / "train.py").write_text("print('trained')")
     options = ("--pool", _POOL, "-n", place, "--code", str(folder), "--image", "python")
     words = ("notebook", "lab", *options, "--run-as-user", "1000", "--idle", "90s")
     with running(control_plane, tmp_path, declared_pool(_DEV, _POOL)):

@@ -27,13 +27,6 @@ time.sleep(float(sys.argv[1]))
 """
 
 
-def _ended(user: Ebbtide, *words: str) -> str:
-    started = user.start(*words)
-    output, errors = started.communicate(timeout=600)
-    assert started.returncode == 0, output + errors
-    return output
-
-
 def _declared(cloud: str, place: str) -> tuple[Cluster, NodePool]:
     """Return a cluster whose team has a volume, and a pool of it without nodes."""
     team = {"name": "vision", "namespace": {"name": place}, "requireQueue": False, "volume": {}}
@@ -46,6 +39,7 @@ def test_outputs(
     control_plane: ControlPlane,
     tools: ControlPlaneTools,
     cloud: str,
+    folder: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -56,8 +50,6 @@ def test_outputs(
     team_volume(control_plane.api, place)
     declared, pool = _declared(cloud, place)
     user = Ebbtide(control_plane.plan.kubeconfig, profile(declared))
-    folder = tmp_path / "model"
-    folder.mkdir()
     (folder / "train.py").write_text(_PROGRAM)
     at = ("-n", place)
     where = (*at, "--pool", pool.name, "--image", "python", "--run-as-user", "1000")
@@ -72,14 +64,14 @@ def test_outputs(
         assert run.stdout is not None
         while not run.stdout.readline().startswith("written to"):
             assert run.poll() is None
-        copied = _ended(user, "cp", "train:model.txt", str(tmp_path / "live"), *at)
+        copied = user.output("cp", "train:model.txt", str(tmp_path / "live"), *at)
         assert copied == f"1 file, 1 kB, copied to {tmp_path / 'live'}.\n"
         assert (tmp_path / "live/model.txt").read_text() == "of index none"
         assert user.refused("cp", "train:none", *at).endswith("they have: model.txt.")
         run.terminate()
         run.communicate()
-        _ended(user, "cancel", "train", *at)
-        _ended(user, "cp", "train:", str(tmp_path / "later"), *where)
+        user.output("cancel", "train", *at)
+        user.output("cp", "train:", str(tmp_path / "later"), *where)
         assert (tmp_path / "later/model.txt").read_text() == "of index none"
         bucket = profile(declared).teams[0].bucket
         if cloud == "gke":  # mounted by itself, and on AKS by the claim
@@ -88,14 +80,13 @@ def test_outputs(
             data.mkdir(parents=True)
             (data / "model.txt").write_text("of the bucket")
         mount = ("--mount", f"{bucket}/outputs/train:/data")
-        read = _ended(user, "run", *where, "--code", str(folder), *mount, "--", "cat", "/data/model.txt")
+        read = user.output("run", *where, "--code", str(folder), *mount, "--", "cat", "/data/model.txt")
         assert ("of the bucket" if cloud == "gke" else "of index none") in read
         axes = ("--set", "lr=0.1,0.01")
-        _ended(user, "sweep", "grid", *how, *axes, "--", "python", "train.py", "0")
-        _ended(user, "cp", "grid:", str(tmp_path / "grid"), *at)
+        user.output("sweep", "grid", *how, *axes, "--", "python", "train.py", "0")
+        user.output("cp", "grid:", str(tmp_path / "grid"), *at)
         assert (tmp_path / "grid/1/model.txt").read_text() == "of index 1"
-        again = user.start("rerun", "grid", *at)
-        assert again.communicate(timeout=300)[0].startswith("Job grid-2 is created")
+        assert user.output("rerun", "grid", *at).startswith("Job grid-2 is created")
         spec = control_plane.api.get(f"/apis/batch/v1/namespaces/{place}/jobs/grid-2")["spec"]
         (kept, *_) = spec["template"]["spec"]["containers"][0]["volumeMounts"]
         assert kept["subPathExpr"] == "outputs/grid-2/$(JOB_COMPLETION_INDEX)"
@@ -103,15 +94,13 @@ def test_outputs(
         assert [item["metadata"]["name"] for item in readers if "-cp-" in item["metadata"]["name"]] == []
 
 
-def test_code_in_the_bucket(control_plane: ControlPlane, tmp_path: Path) -> None:
+def test_code_in_the_bucket(control_plane: ControlPlane, folder: Path, tmp_path: Path) -> None:
     """Code in the bucket is uploaded once, and unpacked by the pods of a run and its rerun."""
     place = process_namespace(control_plane.api, "code-in-bucket")
     team_volume(control_plane.api, place)
     declared, pool = _declared("gke", place)
     made = profile(declared)
     bucket = made.teams[0].bucket
-    folder = tmp_path / "model"
-    folder.mkdir()
     (folder / "train.py").write_text("import sys; print('trained', sys.argv[1])")
     (folder / "data.bin").write_bytes(os.urandom(900_000))
     buckets = tmp_path / "volumes/buckets"
@@ -123,13 +112,13 @@ def test_code_in_the_bucket(control_plane: ControlPlane, tmp_path: Path) -> None
         put_settings(nodes.store, CLUSTER, Autoscaling(idle_seconds=360_000))  # the logs go with the node
         user = Ebbtide(control_plane.plan.kubeconfig, made, environment)
         where = ("-n", place, "--pool", pool.name, "--image", "python", "--code", str(folder))
-        first = _ended(user, "run", "first", *where, "--", "python", "train.py", "once")
+        first = user.output("run", "first", *where, "--", "python", "train.py", "once")
         (archive,) = (line for line in first.splitlines() if line.startswith("ebbtide: Archive: "))
         assert archive.startswith(f"ebbtide: Archive: {bucket}/code/")
         assert "trained once" in first.splitlines()
-        second = _ended(user, "run", "second", *where, "--", "python", "train.py", "twice")
+        second = user.output("run", "second", *where, "--", "python", "train.py", "twice")
         assert f"{archive}, which has it already" in second.splitlines()
         assert "trained twice" in second.splitlines()
-        _ended(user, "rerun", "second", "-n", place, "--", "python", "train.py", "again")
-        third = _ended(user, "follow", "second-2", "-n", place, "--logs")
+        user.output("rerun", "second", "-n", place, "--", "python", "train.py", "again")
+        third = user.output("follow", "second-2", "-n", place, "--logs")
         assert "trained again" in third.splitlines()

@@ -10,14 +10,12 @@ from itertools import pairwise
 from typing import Final, Literal
 
 import pytest
-from rich.console import Console
 
 from components.addons.pipeline_retries import CONFIG, retrying, spec_patch
 from ebbtide.clients.kubernetes import Api
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.installed import install_definitions
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
-from ebbtide_rehearsal.tools.find import ensure
-from ebbtide_rehearsal.tools.progress import narration
 from rehearsal.tests.control_plane.argo import (
     GROUP,
     NODE_ID,
@@ -25,7 +23,6 @@ from rehearsal.tests.control_plane.argo import (
     WORKFLOW,
     Kubelet,
     controllers,
-    install_kinds,
     workflow,
 )
 from rehearsal.tests.control_plane.cluster import Object, namespace, node
@@ -119,13 +116,6 @@ def _runs() -> dict[str, Run]:
 
 
 @pytest.fixture(scope="module")
-def argo_tools() -> ControlPlaneTools:
-    """Argo, beside what a control plane is made of."""
-    with narration(Console(stderr=True)) as say:
-        return ensure(["workflow-controller", "argo-crds"], on_step=say)
-
-
-@pytest.fixture(scope="module")
 def played(
     control_plane: ControlPlane, argo_tools: ControlPlaneTools, tmp_path_factory: pytest.TempPathFactory
 ) -> Played:
@@ -139,7 +129,7 @@ def played(
         # An installation that is not ours: stock, and its API server patches each workflow that it compiles.
         "existing": stock,
     }
-    install_kinds(api, argo_tools)
+    install_definitions(api, argo_tools.path("argo-crds"), "argoproj.io_*.yaml")
     node(api, "steady", labels={NODES: "steady"})
     runs = {name: _runs() for name in configured}
     for name in configured:

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import pytest
 from kfp import compiler, dsl
-from rich.console import Console
 
 from components.addons.pipeline_retries import CONFIG, retrying
 from ebbtide.autoscaler.nodes import NodePool
@@ -19,15 +18,14 @@ from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.installed import install_definitions
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.control_plane.processes import Processes
 from ebbtide_rehearsal.control_plane.stages import RUNS
 from ebbtide_rehearsal.pipelines.workflow import SERVICE_ACCOUNT, read, workflow
 from ebbtide_rehearsal.scenarios.argo import WORKFLOWS, start
 from ebbtide_rehearsal.stage import inventory
-from ebbtide_rehearsal.tools.find import ensure
-from ebbtide_rehearsal.tools.progress import narration
-from rehearsal.tests.control_plane.argo import GROUP, controllers, install_kinds
+from rehearsal.tests.control_plane.argo import GROUP, controllers
 from rehearsal.tests.control_plane.cluster import Object, namespace, wait
 from rehearsal.tests.control_plane.commands import Ebbtide
 from rehearsal.tests.control_plane.node_pools import Running, running, work_pool
@@ -51,13 +49,6 @@ NOTHING: Final[Object] = {
     "spec": {"entrypoint": "none", "templates": [{"name": "none", "dag": {"tasks": []}}]},
 }
 """A Workflow without tasks."""
-
-
-@pytest.fixture(scope="module")
-def argo_tools() -> ControlPlaneTools:
-    """Argo, beside what a control plane is made of."""
-    with narration(Console(stderr=True)) as say:
-        return ensure(["workflow-controller", "argo-crds"], on_step=say)
 
 
 class Pipelines:
@@ -134,7 +125,7 @@ def pipelines(
 ) -> Generator[Pipelines]:
     """The node pools of a story, and Argo's controller with our retries, in a namespace of their own."""
     api: Api = control_plane.api
-    install_kinds(api, tools)
+    install_definitions(api, tools.path("argo-crds"), "argoproj.io_*.yaml")
     name = namespace(api, f"{story}-{uuid.uuid4().hex[:6]}")
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": SERVICE_ACCOUNT}}
     api.create(f"/api/v1/namespaces/{name}/serviceaccounts", account)

@@ -1,7 +1,5 @@
 """Work and add-ons under the Pod Security Standards that their namespaces enforce, on the real API server."""
 
-import json
-import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -54,14 +52,9 @@ def attempt(tools: ControlPlaneTools, control_plane: ControlPlane) -> Try:
         _create_accounts(kubectl, standard, "default", "worker")
 
     def attempt(standard: str, pod: Object) -> str:
-        command = [tools.path("kubectl"), "--kubeconfig", control_plane.plan.kubeconfig]
-        command += ["create", "--dry-run=server", "--namespace", standard, "-f", "-"]
         metadata = {"generateName": "pod-", **pod.get("metadata", {})}
         manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod["spec"]}
-        done = subprocess.run(
-            command, input=json.dumps(manifest), capture_output=True, text=True, check=False
-        )
-        return done.stderr
+        return kubectl.tried(manifest, standard).stderr
 
     return attempt
 

@@ -1,6 +1,5 @@
 """Agreement of a replay's node hours and waiting with those of the same jobs on a rehearsal's nodes."""
 
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -10,8 +9,6 @@ from random import Random
 
 import pytest
 
-from components.addons.kueue import NAMESPACE, values
-from ebbtide.analysis.preview.stack_files import read_stack, record_stack
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model.declare import declare
 from ebbtide.operations.traces.clusters import recorded_cluster
@@ -19,9 +16,9 @@ from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.work.jobs import job
 from ebbtide_rehearsal.cloud.store import Event
-from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
-from ebbtide_rehearsal.tools.find import ensure
+from ebbtide_rehearsal.tools.progress import narrated
 from kueue_replay.cloud_model import Cloud, CloudModel, Startup
 from kueue_replay.cluster import Cluster, Declaration
 from kueue_replay.kueue import PROGRAM
@@ -30,18 +27,12 @@ from kueue_replay.scheduler import schedulers
 from kueue_replay.simulation import simulate, waits
 from kueue_replay.trace import Trace, TraceJob
 from rehearsal.tests.control_plane.cluster import run_for, wait
-from rehearsal.tests.control_plane.commands import Kubectl, rendered
-from rehearsal.tests.control_plane.kueue import (
-    GKE_PORTS,
-    create_queues,
-    create_teams,
-    install_on_nodes,
-    with_visibility_port,
-)
+from rehearsal.tests.control_plane.commands import Kubectl
+from rehearsal.tests.control_plane.kueue import create_queues, install, settings_of
 from rehearsal.tests.control_plane.node_pools import CLUSTER, QUICK, Running, running
 from tests.declarations import GKE, changed
 from tests.declarations import Declaration as Declared
-from tests.repository import ROOT
+from tests.synth import synth
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
 
@@ -113,15 +104,6 @@ def _burst() -> Iterator[TraceJob]:
         )
 
 
-def _recorded(declared: Declared, directory: Path) -> Declaration:
-    project = {"name": "ebbtide", "runtime": "python", "main": str(ROOT)}
-    (directory / "Pulumi.yaml").write_text(json.dumps(project), encoding="utf-8")
-    stack = {"config": {"ebbtide:cluster": declared}}
-    (directory / "Pulumi.dev.yaml").write_text(json.dumps(stack), encoding="utf-8")
-    cluster = recorded_cluster("dev", record_stack(read_stack(directory, "dev")))
-    return Declaration.of(Cluster.model_validate(cluster))
-
-
 def _submit(api: Api, cluster: Profile, trace: Sequence[TraceJob]) -> float:
     """Create each job at its time, and return the time of the first."""
     begun = time.time()
@@ -173,25 +155,22 @@ def test_nodes_and_waiting_agree_with_a_rehearsal(
 ) -> None:
     """A trace has the node hours and the waiting of the same Jobs on the real control plane, whose scheduler
     binds pods to the rehearsal's nodes: within 3 % in each pool, and 90 simulated seconds for each job."""
-    program = ensure([PROGRAM], on_step=lambda _: None).path(PROGRAM)
-    recorded, trace = _recorded(declared, tmp_path), list(jobs())
+    program = narrated([PROGRAM]).path(PROGRAM)
+    recorded = Declaration.of(Cluster.model_validate(recorded_cluster("dev", synth(declared))))
+    trace = list(jobs())
     pools = [pool.having(cluster=CLUSTER) for pool in recorded.pools]
     cluster = declare(declared)
-    chart = rendered(chart_tools, values(cluster), NAMESPACE, tmp_path)
-    settings = ControlPlaneSettings(name="hours", cloud="gke", open_ports=GKE_PORTS)
+    settings = replace(QUICK, startup_seconds=startup)
     with (
-        ControlPlane.start(tmp_path / "control-plane", tools, settings) as started,
-        running(
-            started, tmp_path, *pools, settings=replace(QUICK, startup_seconds=startup), speed=SPEED
-        ) as cloud,
+        ControlPlane.start(tmp_path / "control-plane", tools, settings_of(cluster)) as plane,
+        running(plane, tmp_path, *pools, settings=settings, speed=SPEED) as cloud,
     ):
-        kubectl = Kubectl(tools, started)
-        install_on_nodes(started, kubectl, with_visibility_port(chart), cluster)
-        create_teams(kubectl, cluster)
+        kubectl = Kubectl(tools, plane)
+        install(plane, kubectl, chart_tools, cluster, tmp_path)
         create_queues(kubectl, cluster)
-        begun = _submit(started.api, profile(cluster), trace)
+        begun = _submit(plane.api, profile(cluster), trace)
         wait(lambda: _is_over(cloud, trace), bool, seconds=900)
-        events, rehearsed_waits = cloud.store.events(), _waits(started.api, begun, trace)
+        events, rehearsed_waits = cloud.store.events(), _waits(plane.api, begun, trace)
     work = Mapper(recorded, Table(), own=True).mapped(Trace("", "csv", trace, 0.0)).work
     model = CloudModel(startup=Startup(seconds=startup, spread=0), reclaims={})
     with schedulers(program)(recorded) as scheduler:

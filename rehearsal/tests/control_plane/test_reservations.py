@@ -4,9 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from components.addons.kueue import NAMESPACE, values
+from components.addons.kueue import configuration
 from ebbtide.autoscaler.nodes import NodePool
 from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.declaration.model.cluster import Cluster
@@ -15,18 +14,12 @@ from ebbtide.operations.traces.clusters import recorded_cluster
 from ebbtide.placement.derive import profile
 from ebbtide.work.jobs import job
 from ebbtide_rehearsal.cloud.pools import register
-from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from kueue_replay import cluster as replayed
 from rehearsal.tests.control_plane.cluster import Object, run_for, wait
-from rehearsal.tests.control_plane.commands import Kubectl, rendered
-from rehearsal.tests.control_plane.kueue import (
-    GKE_PORTS,
-    create_queues,
-    create_teams,
-    install_on_nodes,
-    with_visibility_port,
-)
+from rehearsal.tests.control_plane.commands import Kubectl
+from rehearsal.tests.control_plane.kueue import create_queues, install, settings_of
 from rehearsal.tests.control_plane.node_pools import CLUSTER, SPEED, running
 from tests.declarations import GKE, changed
 from tests.declarations import Declaration as Declared
@@ -67,7 +60,7 @@ def _pools(declared: Declared) -> list[NodePool]:
 
 def _impatient(declaration: Cluster) -> Object:
     """Return Kueue's configuration with seconds in place of its minutes: it runs by the wall clock."""
-    config: Any = yaml.safe_load(values(declaration)["managerConfig"]["controllerManagerConfigYaml"])
+    config: Any = configuration(declaration)
     strategy = config["waitForPodsReady"]["requeuingStrategy"] | {
         "backoffBaseSeconds": 1,
         "backoffMaxSeconds": 2,
@@ -82,10 +75,6 @@ def test_a_queued_job_before_in_and_after_a_reservation(
     """Kueue queues a Job again while its pool has no nodes, the Job runs once the reservation has begun, and
     at its end it loses its pod and node and is queued again."""
     declaration, pools = declare(declared), _pools(declared)
-    chart_values = values(declaration)
-    chart_values["managerConfig"] = {"controllerManagerConfigYaml": yaml.safe_dump(_impatient(declaration))}
-    chart = with_visibility_port(rendered(chart_tools, chart_values, NAMESPACE, tmp_path))
-    settings = ControlPlaneSettings(name="reserved", cloud="gke", open_ports=GKE_PORTS)
     manifest = job(
         profile(declaration),
         name="train",
@@ -98,12 +87,11 @@ def test_a_queued_job_before_in_and_after_a_reservation(
     )
     run_for(manifest, 300)
     with (
-        ControlPlane.start(tmp_path / "control-plane", tools, settings) as control_plane,
-        running(control_plane, tmp_path, *pools) as cloud,
+        ControlPlane.start(tmp_path / "control-plane", tools, settings_of(declaration)) as plane,
+        running(plane, tmp_path, *pools) as cloud,
     ):
-        api, kubectl = control_plane.api, Kubectl(tools, control_plane)
-        install_on_nodes(control_plane, kubectl, chart, declaration)
-        create_teams(kubectl, declaration)
+        api, kubectl = plane.api, Kubectl(tools, plane)
+        install(plane, kubectl, chart_tools, declaration, tmp_path, _impatient(declaration))
         create_queues(kubectl, declaration)
         begin, end = (cloud.store.clock.now() + seconds * SPEED for seconds in (25, 70))
         register(cloud.store, pools[-1].having(reserved=(begin, end)))

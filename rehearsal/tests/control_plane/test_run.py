@@ -31,11 +31,8 @@ def ebbtide(control_plane: ControlPlane, cloud: str) -> Ebbtide:
 
 
 @pytest.fixture
-def call(cloud: str, tmp_path: Path) -> tuple[str, ...]:
+def call(cloud: str, folder: Path) -> tuple[str, ...]:
     """The words of a run of a folder, without its name and its command."""
-    folder = tmp_path / "my_model"
-    folder.mkdir()
-    (folder / "train.py").write_text("print('trained')")
     return ("--code", str(folder), "--image", "python", "--pool", dev(cloud)[1], "--run-as-user", "1000")
 
 

@@ -28,13 +28,11 @@ def ebbtide(control_plane: ControlPlane, address: str) -> Ebbtide:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder of code."""
-    root = tmp_path / "my_model"
-    (root / "lib").mkdir(parents=True)
-    (root / "train.py").write_text("print('trained')")
-    (root / "lib/data.txt").write_text("data")
-    return root
+def folder(folder: Path) -> Path:
+    """A folder of code and data."""
+    (folder / "lib").mkdir()
+    (folder / "lib/data.txt").write_text("data")
+    return folder
 
 
 def _run(ebbtide: Ebbtide, name: str, *options: str | Path) -> list[str]:
@@ -107,16 +105,6 @@ def test_a_push_that_fails(control_plane: ControlPlane, ebbtide: Ebbtide, addres
     before = control_plane.api.get(path)["metadata"]["uid"]
     assert ebbtide.refused(*words, missing, "--replace", *command).startswith(refusal)
     assert control_plane.api.get(path)["metadata"]["uid"] == before
-
-
-def test_an_image_without_a_registry(control_plane: ControlPlane, ebbtide: Ebbtide, folder: Path) -> None:
-    """A namespace without a registry refuses --code-in image."""
-    place = namespace(control_plane.api, "no-registry")
-    words = ("run", "--pool", "cpu-spot", "-n", place, "--code", str(folder), "--image", "python")
-    assert ebbtide.refused(*words, "--code-in", "image", "--", "python", "train.py") == (
-        f"Namespace {place} has no registry for an image of the code: declare `registry` for its team, "
-        "or use --code-in config-map."
-    )
 
 
 def test_an_interrupted_push(control_plane: ControlPlane, ebbtide: Ebbtide, folder: Path) -> None:

@@ -19,7 +19,9 @@ pytestmark = pytest.mark.rehearsal
 
 
 @pytest.mark.parametrize("cloud", ["gke", pytest.param("aks", marks=pytest.mark.long)])
-def test_run_and_run_again(control_plane: ControlPlane, address: str, cloud: str, tmp_path: Path) -> None:
+def test_run_and_run_again(
+    control_plane: ControlPlane, address: str, cloud: str, folder: Path, tmp_path: Path
+) -> None:
     """On a restricted namespace's pool without nodes, the log has the program's output and the exit status is
     0; a rerun has the same code with other arguments, without the folder."""
     declared, name = dev(cloud)
@@ -27,8 +29,6 @@ def test_run_and_run_again(control_plane: ControlPlane, address: str, cloud: str
     place = process_namespace(control_plane.api, f"to-the-end-{cloud}", **labels)
     team = TeamProfile("vision", place, registry=f"{address}/{cloud}/vision")
     user = Ebbtide(control_plane.plan.kubeconfig, replace(profile(declared), teams=(team,)))
-    folder = tmp_path / "my_model"
-    folder.mkdir()
     (folder / "data.txt").write_text("data of the folder")
     (folder / "train.py").write_text("import sys; print(open('data.txt').read(), sys.argv[1:])")
     options = ("--pool", name, "-n", place, "--code", str(folder), "--run-as-user", "1000")
@@ -37,15 +37,10 @@ def test_run_and_run_again(control_plane: ControlPlane, address: str, cloud: str
     with running(control_plane, tmp_path, declared_pool(declared, name)) as nodes:
         # With its node, the log of an ended pod would be gone before it is followed.
         put_settings(nodes.store, CLUSTER, Autoscaling(idle_seconds=360_000))
-        started = user.start("run", "train", *options, *image, "--", "python", "train.py", "--lr", "0.1")
-        output, errors = started.communicate(timeout=600)
-        assert started.returncode == 0, output + errors
+        output = user.output("run", "train", *options, *image, "--", "python", "train.py", "--lr", "0.1")
         assert f"Image: {address}/{cloud}/vision/my-model:" in output
         assert "data of the folder ['--lr', '0.1']" in output
         (folder / "train.py").unlink()
-        again = user.start("rerun", "train", "-n", place, "--", "python", "train.py", "--lr", "0.2")
-        output, errors = again.communicate(timeout=300)
-        assert "Job train-2 is created, from train." in output, errors
-        followed = user.start("follow", "train-2", "-n", place, "--logs")
-        output, errors = followed.communicate(timeout=600)
-        assert "data of the folder ['--lr', '0.2']" in output, output + errors
+        again = user.output("rerun", "train", "-n", place, "--", "python", "train.py", "--lr", "0.2")
+        assert "Job train-2 is created, from train." in again
+        assert "data of the folder ['--lr', '0.2']" in user.output("follow", "train-2", "-n", place, "--logs")

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from ebbtide_rehearsal.scenarios.model import built_in
+from rehearsal.tests.control_plane.cluster import wait
 from tests.repository import ROOT
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.first]
@@ -95,10 +95,10 @@ def test_nothing_outlives_a_rehearsal_that_is_ended(
             command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
         ) as process,
     ):
-        _until(lambda: bool(_processes(kept / "clusters")), 1200)
+        wait(lambda: _processes(kept / "clusters"), bool, seconds=1200)
         tell(process.pid, end)
         process.wait(600)
-    _until(lambda: not _processes(kept), 600)
+    wait(lambda: _processes(kept), lambda left: not left)
     assert "Traceback" not in log.read_text()
 
 
@@ -106,10 +106,3 @@ def _processes(directory: Path) -> list[str]:
     """The processes whose command has a directory in it."""
     listed = subprocess.run([PS, "-eww", "-o", "args="], capture_output=True, text=True, check=True).stdout
     return [line for line in listed.splitlines() if str(directory) in line]
-
-
-def _until(done: Callable[[], bool], seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < end, "It has not come to pass."
-        time.sleep(0.2)

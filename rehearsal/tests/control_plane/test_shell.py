@@ -39,13 +39,10 @@ def cloud(
 
 @pytest.fixture
 def start(
-    cloud: tuple[str, str, Profile], control_plane: ControlPlane, tools: ControlPlaneTools, tmp_path: Path
+    cloud: tuple[str, str, Profile], control_plane: ControlPlane, tools: ControlPlaneTools, folder: Path
 ) -> Start:
     """Start a shell with the code of a folder in a namespace."""
     _, pool, made = cloud
-    folder = tmp_path / "my_model"
-    folder.mkdir()
-    (folder / "train.py").write_text("print('trained')")
 
     def started(place: str, *words: str, user: str = "1000") -> Terminal:
         as_user = ("--run-as-user", user) if user else ()

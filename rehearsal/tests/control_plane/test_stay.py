@@ -53,13 +53,8 @@ class Rehearsal:
     process: subprocess.Popen[str]
     exports: Path
 
-    def run(self, command: str, typed: str = "") -> tuple[int, str]:
-        """Status and output of a command in another terminal, whose questions are answered with yes.
-
-        Args:
-            command: the command.
-            typed: the user's input from the start.
-        """
+    def run(self, command: str) -> tuple[int, str]:
+        """Status and output of a command in another terminal, whose questions are answered with yes."""
         master, terminal = pty.openpty()
         shell = subprocess.Popen(
             ["bash", "-c", f"source {self.exports} && {command}"],  # noqa: S607 - the first on PATH
@@ -70,7 +65,6 @@ class Rehearsal:
             start_new_session=True,
         )
         os.close(terminal)
-        os.write(master, typed.encode())
         printed, answered = bytearray(), 0
         with shell:
             while part := _read(master):

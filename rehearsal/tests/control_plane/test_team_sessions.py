@@ -7,18 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from components.addons import teams as team_objects
-from components.addons.kueue import NAMESPACE, values
+from components.addons.teams import profile_map
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
-from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools, kubeconfig
 from rehearsal.tests.control_plane.cluster import Object, gone, wait
-from rehearsal.tests.control_plane.commands import Ebbtide, Kubectl, rendered
-from rehearsal.tests.control_plane.kueue import create_queues, install_on_nodes, with_visibility_port
+from rehearsal.tests.control_plane.commands import Ebbtide, Kubectl
+from rehearsal.tests.control_plane.kueue import create_queues, install, settings_of
 from rehearsal.tests.control_plane.node_pools import declared_pool, running
 from rehearsal.tests.control_plane.process_pods import Terminal
 from tests.declarations import BASES, changed
@@ -56,26 +55,18 @@ def cluster(
     """A control plane with nodes, Kueue, its queue, and the team's namespace with its profile and roles."""
     declaration = _declaration(request.param)
     members: dict[str, list[str]] = dict.fromkeys((_ADA, _BOB), _MEMBERS[request.param])
-    settings = ControlPlaneSettings(name="team", cloud=request.param, members=members)
     directory = tmp_path_factory.mktemp("team")
-    pools = [
-        declared_pool(declaration, pool.name, minimum=int(pool.name == "system"))
-        for pool in declaration.pools
-        if pool.name in {"system", "cpu"}
-    ]
-    chart = rendered(chart_tools, values(declaration), NAMESPACE, directory)
+    pools = [declared_pool(declaration, name, minimum=int(name == "system")) for name in ("system", "cpu")]
     with (
-        ControlPlane.start(directory / "plane", tools, settings) as started,
-        running(started, directory, *pools),
+        ControlPlane.start(directory / "plane", tools, settings_of(declaration, members)) as plane,
+        running(plane, directory, *pools),
     ):
-        kubectl = Kubectl(tools, started)
-        install_on_nodes(started, kubectl, with_visibility_port(chart), declaration)
-        (team,) = declaration.teams
-        kubectl.apply([team_objects.namespace_manifest(declaration, team)])
-        kubectl.apply(team_objects.members(declaration, team))
-        kubectl.apply([team_objects.profile_map(profile(declaration), team, created=True)])
+        kubectl = Kubectl(tools, plane)
+        install(plane, kubectl, chart_tools, declaration, directory)
         create_queues(kubectl, declaration)
-        yield started
+        (team,) = declaration.teams
+        kubectl.apply([profile_map(profile(declaration), team, created=True)])
+        yield plane
 
 
 @pytest.fixture
@@ -94,17 +85,14 @@ def access(cluster: ControlPlane, tmp_path: Path) -> dict[str, Path]:
 
 
 @pytest.fixture
-def start(access: dict[str, Path], tools: ControlPlaneTools, tmp_path: Path) -> Start:
+def start(access: dict[str, Path], tools: ControlPlaneTools, folder: Path) -> Start:
     """Start a command of a member in a terminal, with the code of a folder and the namespace's profile."""
-    folder = tmp_path / "my_model"
-    folder.mkdir()
-    (folder / "train.py").write_text("print('trained')")
 
-    def started(verb: str, name: str, *words: str, user: str = _ADA) -> Terminal:
+    def terminal(verb: str, name: str, *words: str, user: str = _ADA) -> Terminal:
         options = ("--queue", _QUEUE, "--code", str(folder), "--image", "python", "--run-as-user", "1000")
         return Terminal(tools.path("kubectl"), access[user], None, verb, name, *options, *words)
 
-    return started
+    return terminal
 
 
 def _workload(api: Api) -> Object:

@@ -17,7 +17,7 @@ from ebbtide.placement import Profile
 from ebbtide.work.jobs import job
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
-from ebbtide_rehearsal.tools.find import ensure
+from ebbtide_rehearsal.tools.progress import narrated
 from kueue_replay.kueue import PROGRAM
 from rehearsal.tests.control_plane.cluster import gone, run_for, wait
 from rehearsal.tests.control_plane.commands import Ebbtide, Kubectl
@@ -105,7 +105,7 @@ def test_a_trace_of_a_cluster_is_replayed(
     assert "still: the duration is the time until now." in remarks
     trace = tmp_path / "jobs.csv"
     trace.write_text(text, encoding="utf-8")
-    ensure([PROGRAM], on_step=lambda _: None)
+    narrated([PROGRAM])
     command = ("replay", str(trace), "dev", "--seeds", "1", "--format", "json")
     done = subprocess.run(
         [sys.executable, "-m", "ebbtide", *command], cwd=ROOT, capture_output=True, text=True, check=False

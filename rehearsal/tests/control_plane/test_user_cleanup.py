@@ -1,7 +1,6 @@
 """Load balancers and volumes of users on a real API server: listed, deleted first, or kept."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -161,31 +160,6 @@ def test_users_load_balancers_and_volumes_end_first(
     assert {"inside", "of-the-stack"} <= left
     assert "web" not in left
     assert api.find("/apis/networking.k8s.io/v1/namespaces/default/ingresses/nginx") is not None
-
-
-def test_volumes_are_kept_when_asked(api: Api, control_plane: ControlPlane) -> None:
-    """The disk stays after its claim is deleted, and its name says so."""
-    volume = _put_volume(api)
-    objects = users.list_objects(api, CloudKind.GKE, STATE)
-    users.retain(api, objects)
-    assert len(users.cloud_names(api).retained) == 1
-    assert not any(item.is_volume for item in users.list_objects(api, CloudKind.GKE, STATE))
-    users.delete(api, [item for item in objects if item.is_volume])
-    wait(
-        lambda: api.get(f"/api/v1/persistentvolumes/{volume}")["status"]["phase"],
-        lambda phase: phase == "Released",
-    )
-    assert len(control_plane.disks()) == 1
-
-
-def test_only_what_ends_with_the_stack(api: Api) -> None:
-    """On another stack's cluster, that is what is in the stack's namespaces; add-ons are the engine's."""
-    shared = replace(STATE, owns_cluster=False)
-    assert users.list_objects(api, CloudKind.GKE, shared) == []
-    own = replace(shared, objects=frozenset({ObjectReference("Namespace", "", "default")}))
-    assert users.list_objects(api, CloudKind.GKE, own) == []
-    team = replace(own, teams=frozenset({"default"}))
-    assert "Service web in default" in _names(users.list_objects(api, CloudKind.GKE, team))
 
 
 @pytest.mark.parametrize("flags", [(), ("--keep-volumes",)])

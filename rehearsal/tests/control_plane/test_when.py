@@ -13,7 +13,7 @@ from ebbtide.operations.traces.when import present_cluster, read_present
 from ebbtide.placement import Profile
 from ebbtide.work.jobs import job
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
-from ebbtide_rehearsal.tools.find import ensure
+from ebbtide_rehearsal.tools.progress import narrated
 from kueue_replay import cluster as replayed
 from kueue_replay.kueue import PROGRAM
 from rehearsal.tests.control_plane.cluster import run_for, wait
@@ -43,7 +43,7 @@ def declaration() -> Cluster:
 @pytest.fixture(scope="module", autouse=True)
 def _node(kueue: ControlPlane, declaration: Cluster) -> None:
     """The queue's node, and the replay's Kueue in the cache."""
-    ensure([PROGRAM], on_step=lambda _: None)
+    narrated([PROGRAM])
     gpu_node(kueue.api, declaration, "t4", 4)
 
 
@@ -61,13 +61,6 @@ def _runs(api: Api, name: str, seconds: float = 600) -> None:
     )
 
 
-def _said(ebbtide: Ebbtide, *arguments: str) -> str:
-    started = ebbtide.start(*arguments)
-    out, errors = started.communicate(timeout=600)
-    assert started.returncode == 0, errors
-    return out
-
-
 def test_a_job_starts_within_its_estimate(
     kueue: ControlPlane, kueue_api: Api, cluster_profile: Profile
 ) -> None:
@@ -81,13 +74,13 @@ def test_a_job_starts_within_its_estimate(
     wait(lambda: api.items(WORKLOADS), lambda items: len(items) == 2)
     arguments = ("job", "third", *_OPTIONS, "--namespace", "vision", "--when")
     asked = time.monotonic()
-    document = json.loads(_said(ebbtide, *arguments, "--format", "json"))
+    document = json.loads(ebbtide.output(*arguments, "--format", "json"))
     assert {item["metadata"]["name"] for item in api.items(JOBS)} == {"first", "second"}
     assert (document["position"], document["problem"], document["notes"]) == (2, "", [])
     seconds = document["seconds"]
     assert 40 < seconds["most"] <= 60 + 1 + 40 + 1
     _submit(api, cluster_profile, "third", 5, "60s")
-    listed = _said(ebbtide, "jobs", "-n", "vision", "--when")
+    listed = ebbtide.output("jobs", "-n", "vision", "--when")
     assert "it starts in about" in " ".join(listed.split())
     _runs(api, "third", seconds["most"] + 30)
     assert seconds["least"] <= time.monotonic() - asked <= seconds["most"]

@@ -10,12 +10,9 @@ from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import Profile
 from ebbtide.placement.profile import QUEUE_LABEL
-from ebbtide.values import clock
-from ebbtide.work.evidence import Cause, read_evidence
-from ebbtide.work.progress import cause_of
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
-from rehearsal.tests.control_plane.cluster import Object, job, pod, wait
+from rehearsal.tests.control_plane.cluster import Object, job, pod, wait, why
 from rehearsal.tests.control_plane.commands import Ebbtide
 from tests.declarations import GKE, changed
 from tests.declarations import pool as pool_in
@@ -58,17 +55,6 @@ def submit(api: Api, name: str, queue: str, *, team: str = "vision", **more: Any
     )
 
 
-def why(api: Api, name: str, profile: Profile | None, reason: str, team: str = "vision") -> Cause:
-    """Return the cause once it is as expected."""
-
-    def read() -> Cause | None:
-        return cause_of(read_evidence(api, name, team, clock.now(), profile))
-
-    cause = wait(read, lambda cause: cause is not None and cause.reason == reason)
-    assert cause is not None
-    return cause
-
-
 def admitted(api: Api, name: str, team: str = "vision") -> None:
     """Wait until a Job is resumed."""
     wait(lambda: api.get(f"{JOBS.format(team)}/{name}"), lambda item: not item["spec"]["suspend"])
@@ -83,14 +69,14 @@ def test_quota(kueue_api: Api, cluster_profile: Profile) -> None:
     submit(api, "resnet", "gpus", requests={GPU: "1"})
     admitted(api, "resnet")
     submit(api, "vit", "gpus", requests={GPU: "4"})
-    cause = why(api, "vit", cluster_profile, "WaitingForQuota")
+    cause = why(api, "vision", "vit", "WaitingForQuota", cluster_profile)
     held = "held by speech/bert (3 nvidia.com/gpu) and resnet (1 nvidia.com/gpu)"
     assert cause.message == f"queue gpus lacks 4 nvidia.com/gpu of free quota in flavor t4, {held}"
-    member = why(api.as_user(MEMBER), "vit", cluster_profile, "WaitingForQuota")
+    member = why(api.as_user(MEMBER), "vision", "vit", "WaitingForQuota", cluster_profile)
     assert "held by resnet (1 nvidia.com/gpu)" in member.message
     assert "namespaces that you may not read" in member.remedy
     submit(api, "small", "gpus", requests={GPU: "1"})
-    again = why(api, "bert", cluster_profile, "WaitingForQuota", "speech")
+    again = why(api, "speech", "bert", "WaitingForQuota", cluster_profile)
     assert again.message.startswith(
         "it was preempted by vision/small (Fair Sharing within the cohort), and queue"
     )
@@ -100,19 +86,16 @@ def test_the_command(kueue: ControlPlane, kueue_api: Api, cluster_profile: Profi
     """One sentence, a document, and an error for an unknown name; `jobs` has the short form."""
     api, ebbtide = kueue_api, Ebbtide(kueue.plan.kubeconfig, cluster_profile)
     submit(api, "many", "gpus", requests={GPU: "4"}, parallelism=2, completions=2)
-    cause = why(api, "many", cluster_profile, "DoesNotFit")
-    out, errors = ebbtide.start("why", "many", "-n", "vision").communicate(timeout=300)
-    assert (out, errors) == (f"Job many waits: {cause}\n", "")
-    out, _ = ebbtide.start("why", "many", "-n", "vision", "--format", "json").communicate(timeout=300)
-    assert json.loads(out) == {
+    cause = why(api, "vision", "many", "DoesNotFit", cluster_profile)
+    assert ebbtide.output("why", "many", "-n", "vision") == f"Job many waits: {cause}\n"
+    assert json.loads(ebbtide.output("why", "many", "-n", "vision", "--format", "json")) == {
         "version": "ebbtide.dev/why/v1",
         "kind": "Job",
         "namespace": "vision",
         "name": "many",
         "cause": cause.document(),
     }
-    out, _ = ebbtide.start("jobs", "-n", "vision", "--format", "json").communicate(timeout=300)
-    (row,) = json.loads(out)["workloads"]
+    (row,) = json.loads(ebbtide.output("jobs", "-n", "vision", "--format", "json"))["workloads"]
     assert (row["cause"], row["reason"]) == ("DoesNotFit", cause.message)
     error = ebbtide.refused("why", "mnay", "-n", "vision")
     assert error.startswith("There is no Job, TrainJob, pipeline run, experiment, pod or Workload mnay in")

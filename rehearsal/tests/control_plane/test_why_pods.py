@@ -9,17 +9,16 @@ import pytest
 
 from ebbtide.autoscaler.nodes import NodePool
 from ebbtide.clients.kubernetes import Api
-from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.values import clock
-from ebbtide.work.evidence import Actor, Cause, read_evidence
+from ebbtide.work.evidence import Actor, read_evidence
 from ebbtide.work.progress import cause_of
 from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
 from ebbtide_rehearsal.cloud.store import NO_STOCK, InjectedFault
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
 from rehearsal.tests.control_plane.autoscaler_trial import Trial, aks_pool
-from rehearsal.tests.control_plane.cluster import Object, job, namespace, node, pod, wait
+from rehearsal.tests.control_plane.cluster import Object, job, namespace, node, pod, wait, why
 from rehearsal.tests.control_plane.cluster_autoscaler import NodeGroups, deciding
 from rehearsal.tests.control_plane.commands import dev
 from rehearsal.tests.control_plane.node_pools import CLUSTER
@@ -50,23 +49,12 @@ def submit(api: Api, place: str, name: str, annotations: Object | None = None, *
     api.create(f"/apis/batch/v1/namespaces/{place}/jobs", job(name, template, **fields))
 
 
-def why(api: Api, place: str, name: str, reason: str, cluster: Profile | None = _PROFILE) -> Cause:
-    """Return the cause once it is as expected."""
-
-    def read() -> Cause | None:
-        return cause_of(read_evidence(api, name, place, clock.now(), cluster))
-
-    cause = wait(read, lambda cause: cause is not None and cause.reason == reason)
-    assert cause is not None
-    return cause
-
-
 def test_rejected_pods(control_plane: ControlPlane) -> None:
     """The API server rejects pods of a Job by a Pod Security Standard, and by a quota."""
     api = control_plane.api
     strict = namespace(api, "strict", **{"pod-security.kubernetes.io/enforce": "restricted"})
     submit(api, strict, "root")
-    cause = why(api, strict, "root", "PodsRejected")
+    cause = why(api, strict, "root", "PodsRejected", _PROFILE)
     assert 'violates PodSecurity "restricted:latest"' in cause.message
     full = namespace(api, "full")
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}}
@@ -74,22 +62,22 @@ def test_rejected_pods(control_plane: ControlPlane) -> None:
     api.create(path, {**quota, "spec": {"hard": {"pods": "0"}}})
     wait(lambda: api.get(f"{path}/none").get("status", {}).get("hard"), bool)
     submit(api, full, "more")
-    assert why(api, full, "more", "ResourceQuota").actor is Actor.ADMINISTRATOR
+    assert why(api, full, "more", "ResourceQuota", _PROFILE).actor is Actor.ADMINISTRATOR
 
 
 def test_pods_that_no_pool_takes(control_plane: ControlPlane, place: str) -> None:
     """The taint of the selected pool, its size, and a selector of another cluster's pool."""
     api = control_plane.api
     submit(api, place, "tainted", **_POOL)
-    cause = why(api, place, "tainted", "DoesNotFit")
+    cause = why(api, place, "tainted", "DoesNotFit", _PROFILE)
     assert cause.message.startswith("no pool can take it: it does not tolerate the taint")
     assert cause.message.endswith("of pool cpu-spot")
     large = {"resources": {"requests": {"cpu": "90"}}}
     submit(api, place, "large", container=large, tolerations=[{"operator": "Exists"}], **_POOL)
-    assert "a node of pool cpu-spot has" in why(api, place, "large", "DoesNotFit").message
+    assert "a node of pool cpu-spot has" in why(api, place, "large", "DoesNotFit", _PROFILE).message
     elsewhere = {"nodeSelector": {"cloud.google.com/gke-nodepool": "other"}}
     submit(api, place, "elsewhere", tolerations=[{"operator": "Exists"}], **elsewhere)
-    assert "excludes pool cpu-spot" in why(api, place, "elsewhere", "DoesNotFit").message
+    assert "excludes pool cpu-spot" in why(api, place, "elsewhere", "DoesNotFit", _PROFILE).message
 
 
 def test_volumes(control_plane: ControlPlane, place: str) -> None:
@@ -102,7 +90,7 @@ def test_volumes(control_plane: ControlPlane, place: str) -> None:
     for name, reason in (("missing", "MissingVolume"), ("empty", "UnboundVolume")):
         volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
         submit(api, place, name, volumes=volumes, tolerations=[{"operator": "Exists"}])
-        assert why(api, place, name, reason).actor is Actor.OWNER
+        assert why(api, place, name, reason, _PROFILE).actor is Actor.OWNER
 
 
 @pytest.mark.long

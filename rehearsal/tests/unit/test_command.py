@@ -61,27 +61,19 @@ def test_a_stack_with_faults_is_refused_before_anything_is_built(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("index", "wrong"),
-    [(None, "has no index.yaml"), ("- a", "has no index.yaml"), ("github.com/x/y: y.yaml", "names y.yaml")],
+    ("option", "directory", "wrong"),
+    [
+        ("--manifests", "none", "there is no such directory"),
+        ("--charts", "none", "there is no such directory"),
+        ("--manifests", ".", "has no index.yaml"),
+    ],
 )
-def test_manifests_without_an_index_are_refused_before_anything_is_built(
-    tmp_path: Path, index: str | None, wrong: str
+def test_directories_are_checked_before_anything_is_built(
+    tmp_path: Path, option: str, directory: str, wrong: str
 ) -> None:
-    """Status 2, what is wrong with the index, and what to write in it."""
-    if index is not None:
-        (tmp_path / "index.yaml").write_text(index)
-    status, text = _invoke("dev", "--manifests", str(tmp_path))
-    assert status == 2
-    assert wrong in " ".join(text.split())
-    assert "its address as the program gives it" in " ".join(text.split())
-
-
-@pytest.mark.parametrize("option", ["--manifests", "--charts"])
-def test_a_directory_that_is_not_there_is_named(tmp_path: Path, option: str) -> None:
-    """Status 2, before anything is built."""
-    status, text = _invoke("dev", option, str(tmp_path / "none"))
-    assert status == 2
-    assert "there is no such directory" in " ".join(text.split())
+    """Status 2, with what is wrong with the directory or its index."""
+    status, text = _invoke("dev", option, str(tmp_path / directory))
+    assert (status, wrong in " ".join(text.split())) == (2, True)
 
 
 def test_a_program_that_completes_its_declaration_cannot_be_rehearsed(tmp_path: Path) -> None:
@@ -123,7 +115,7 @@ def test_a_report_in_a_file_is_named(format_: str, tmp_path: Path, monkeypatch: 
     def staged(*_: object, **_options: object) -> AbstractContextManager[None]:
         return nullcontext()
 
-    monkeypatch.setattr(rehearse, "tools", played)
+    monkeypatch.setattr(rehearse, "narrated", played)
     monkeypatch.setattr(rehearse, "play", played)
     monkeypatch.setattr(rehearse, "stage", staged)
     out = tmp_path / "report"

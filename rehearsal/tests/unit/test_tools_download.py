@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from ebbtide_rehearsal.tools import download as download_module
-from ebbtide_rehearsal.tools import download as releases_module
 from ebbtide_rehearsal.tools.download import Release, directory, releases
 from ebbtide_rehearsal.tools.find import Origin, ensure
 from ebbtide_rehearsal.tools.items import Finished, NotDownloaded, Started, Step, ToolError
@@ -74,7 +73,7 @@ def server(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Generator[Relea
         "kubectl": ("envtest.tar.gz", "controller-tools/envtest/kubectl", envtest),
         "kube-scheduler": ("kube-scheduler", "", _script("kube-scheduler", "1.36.2")),
     }
-    here = releases_module.release_of(all_items()["kubectl"])
+    here = download_module.release_of(all_items()["kubectl"])
     assert here, "the tests run where releases are"
     rows = tuple(
         Release(
@@ -88,7 +87,7 @@ def server(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Generator[Relea
         )
         for program, (file, member, content) in served.items()
     )
-    monkeypatch.setattr(releases_module, "releases", lambda: rows)
+    monkeypatch.setattr(download_module, "releases", lambda: rows)
     with serving() as server:
         server.files = {f"/{_HOST}/{file}": content for file, _, content in served.values()}
         monkeypatch.setenv("EBBTIDE_RELEASES", f"{server.address}/")
@@ -191,7 +190,7 @@ def test_a_lie_after_an_interruption_is_repeated_from_the_start(server: ReleaseS
 @pytest.mark.usefixtures("machine")
 def test_a_partial_file_that_is_too_long_is_replaced(server: ReleaseServer) -> None:
     """The server refuses the range of what does not exist."""
-    [release] = [row for row in releases_module.releases() if row.program == "etcd"]
+    [release] = [row for row in download_module.releases() if row.program == "etcd"]
     partial = directory() / "downloads" / release.digest.partition(":")[2][:32]
     partial.parent.mkdir(parents=True)
     partial.write_bytes(b"x" * 10**6)
@@ -206,10 +205,10 @@ def test_an_archive_without_the_program_is_built(
     """The table names a member that the archive lacks."""
     rows = tuple(
         Release(row.program, row.platform, row.version, row.url, row.digest, "bin/etcd", row.source)
-        for row in releases_module.releases()
+        for row in download_module.releases()
         if row.program == "etcd"
     )
-    monkeypatch.setattr(releases_module, "releases", lambda: rows)
+    monkeypatch.setattr(download_module, "releases", lambda: rows)
     steps: list[Step] = []
     assert ensure(["etcd"], on_step=steps.append).by_name["etcd"].origin is Origin.BUILT
     assert NotDownloaded(("etcd",), f"{server.address}/{_HOST}/etcd.tar.gz has no bin/etcd") in steps
@@ -281,7 +280,7 @@ _RUN = "from ebbtide_rehearsal.tools.find import ensure; ensure(['kubectl'], on_
 @pytest.mark.usefixtures("machine")
 def test_the_pinned_hash_of_a_release_is_what_counts(server: ReleaseServer) -> None:
     """The real table refuses the archives of this test: a mirror cannot choose what runs."""
-    here = releases_module.releases()[0].platform
+    here = download_module.releases()[0].platform
     [pinned] = [row for row in releases() if (row.program, row.platform) == ("kubectl", here)]
     server.files[f"/{pinned.url.partition('://')[2]}"] = server.files[f"/{_HOST}/envtest.tar.gz"]
     subprocess.run([sys.executable, "-c", _RUN], check=True)
