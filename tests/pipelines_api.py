@@ -5,16 +5,16 @@ template/v2_template.go, in single-user mode (2026-07).
 """
 
 import json
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from google.protobuf import json_format
+
+from tests.loopback import Handler, listening
 
 API = "/apis/v2beta1"
 
@@ -123,15 +123,12 @@ class PipelinesApi:
 def serving(api: PipelinesApi, port: int = 0) -> Generator[str]:
     """Serve the API on a port of this machine, by default a free one; its address."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Answers(Handler):
+        def do_GET(self) -> None:  # noqa: N802 - named by http.server
             self._answer("GET")
 
-        def do_POST(self) -> None:
+        def do_POST(self) -> None:  # noqa: N802 - named by http.server
             self._answer("POST")
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class' name
-            """Keep the tests' output free of requests."""
 
         def _answer(self, method: str) -> None:
             address = urlsplit(self.path)
@@ -141,19 +138,7 @@ def serving(api: PipelinesApi, port: int = 0) -> Generator[str]:
                 status, answer = 200, api.answer(method, address.path, parse_qs(address.query), body)
             except RefusedRequestError as error:
                 status, answer = error.status, {"error": str(error), "message": str(error)}
-            content = json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            self.send(status, answer)
 
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with listening(Answers, port=port) as at:
+        yield f"http://127.0.0.1:{at}"

@@ -5,12 +5,9 @@ Source: distribution 3.1, docs/content/spec/auth/token.md and jwt.md.
 
 import base64
 import json
-import ssl
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
@@ -22,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_pem_priv
 from cryptography.x509 import load_pem_x509_certificate
 
 from ebbtide_rehearsal.control_plane.plan import LOCALHOST
+from tests.loopback import Handler, listening
 
 ISSUER: Final = "token-server"
 SERVICE: Final = "registry"
@@ -98,41 +96,24 @@ def _encoded(content: bytes) -> str:
 def token_server(authority: trustme.CA, grants: Grants) -> Generator[TokenServer]:
     """Serve tokens over TLS, with the paths of Azure's registries."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Answers(Handler):
         """Requests for tokens."""
 
-        def do_GET(self) -> None:
+        def do_GET(self) -> None:  # noqa: N802 - named by http.server
             """Give a token."""
             query = parse_qs(urlsplit(self.path).query)
             token = served.token(self.headers.get("Authorization", ""), query.get("scope", []))
             self._answer({"access_token": token} if token else None)
 
-        def do_POST(self) -> None:
+        def do_POST(self) -> None:  # noqa: N802 - named by http.server
             """Exchange a token of Entra for one of the registry."""
             form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
             token = served.exchanged(form)
             self._answer({"refresh_token": token} if token else None)
 
         def _answer(self, document: dict[str, str] | None) -> None:
-            content = json.dumps(document or {"errors": [{"code": "UNAUTHORIZED"}]}).encode()
-            self.send_response(200 if document else 401)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            self.send(200 if document else 401, document or {"errors": [{"code": "UNAUTHORIZED"}]})
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 # the base class's
-            """Write nothing."""
-
-    server = ThreadingHTTPServer((LOCALHOST, 0), Handler)
-    served = TokenServer(authority, f"{LOCALHOST}:{server.server_port}", grants)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(LOCALHOST).configure_cert(context)  # pyright: ignore[reportUnknownMemberType]
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with listening(Answers, authority) as port:
+        served = TokenServer(authority, f"{LOCALHOST}:{port}", grants)
         yield served
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

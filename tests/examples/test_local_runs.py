@@ -7,13 +7,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
-from typing import Any
 
 import pytest
 from kfp import components
@@ -21,27 +15,12 @@ from kfp import components
 from ebbtide.work.runs.archives import extract
 from tests.buckets import Bucket, bucket
 from tests.examples.workloads import EXAMPLES, outputs, start_locally
+from tests.loopback import folder_served
 
 __all__ = ["bucket"]  # a fixture
 
 _COLOUR = re.compile(r"\x1b\[\d+m")
 _TRAINING = EXAMPLES / "checkpointed-training"
-
-
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - as it is called there
-        """Say nothing."""
-
-
-@contextmanager
-def _served(folder: Path) -> Generator[str]:
-    """A folder over HTTP."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder))) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
 
 
 def test_the_coin_flip_runs(tmp_path: Path) -> None:
@@ -84,7 +63,7 @@ def test_archives_are_merged(tmp_path: Path) -> None:
         Path(shutil.make_archive(str(tmp_path / name), kind, tmp_path / name)).name
         for name, kind in kinds.items()
     ]
-    with _served(tmp_path) as address:
+    with folder_served(tmp_path) as address:
         inputs = [{"url": f"{address}/{name}", "header": "years" in name} for name in archives]
         run = start_locally("aks-spot", "pipelines", "spot_with_retries", tmp_path / "out", *inputs)
         results, _ = outputs(run)
@@ -96,7 +75,7 @@ def test_archives_are_merged(tmp_path: Path) -> None:
 
 def test_component_files_are_loaded_from_an_address() -> None:
     """Another pipeline takes them by URL."""
-    with _served(_TRAINING) as address:
+    with folder_served(_TRAINING) as address:
         for name in ("copydata", "train"):
             assert components.load_component_from_url(f"{address}/{name}.yaml").name == name
 

@@ -6,8 +6,6 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import astuple, replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -15,6 +13,7 @@ import pytest
 from docs.generate import NEWER
 from ebbtide.declaration.catalog.versions import PINS, Pin
 from rehearsal import pins as commands
+from tests.loopback import Handler, listening
 from tests.repository import ROOT, code_strings, relative, sources, syntax
 
 _VERSIONS = ROOT / "ebbtide" / "declaration" / "catalog" / "versions.py"
@@ -110,20 +109,15 @@ def published(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         "/github.com/!azure/kubelogin/@v/v0.10.1.info": json.dumps(info),
     }
 
-    class Proxy(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Proxy(Handler):
+        def do_GET(self) -> None:  # noqa: N802 - named by http.server
             self.send_response(200 if self.path in files else 404)
             self.end_headers()
             self.wfile.write(files.get(self.path, "").encode())
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - of the base class
-            """Keep the output of the tests clean."""
-
-    with HTTPServer(("127.0.0.1", 0), Proxy) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setenv("GOPROXY", f"http://127.0.0.1:{server.server_port},direct")
+    with listening(Proxy) as port:
+        monkeypatch.setenv("GOPROXY", f"http://127.0.0.1:{port},direct")
         yield "go:github.com/Azure/kubelogin"
-        server.shutdown()
 
 
 def _proxy() -> str:

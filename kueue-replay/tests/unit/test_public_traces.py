@@ -2,12 +2,10 @@
 
 import io
 import tarfile
-import threading
 from collections.abc import Generator
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -16,24 +14,15 @@ from typer.testing import CliRunner
 from ebbtide.cli import app
 from kueue_replay import public_traces
 from kueue_replay.public_traces import TRACES, PublicTrace, PublicTraceError, fetch
-
-
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Write nothing."""
+from tests.loopback import folder_served
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Generator[str]:
     """A site with the files below `site`."""
     (tmp_path / "site").mkdir()
-    handler = partial(_Quiet, directory=str(tmp_path / "site"))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
+    with folder_served(tmp_path / "site") as address:
+        yield address
 
 
 def _published(directory: Path, content: bytes, member: str = "") -> PublicTrace:

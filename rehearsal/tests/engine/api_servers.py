@@ -1,18 +1,16 @@
 """An API server with nodes and pods alone, for commands that drain nodes."""
 
 import json
-import ssl
-import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import trustme
 
 from ebbtide.values.paths import Object
+from tests.loopback import Handler, listening
 
 
 def _no() -> bool:
@@ -87,12 +85,10 @@ def api_server(directory: Path) -> Generator[ApiServer]:
     Args:
         directory: for the certificate's authority.
     """
-    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost").configure_cert(context)  # pyright: ignore[reportUnknownMemberType]
-    file = directory / "authority.pem"
+    authority, file = trustme.CA(), directory / "authority.pem"
     authority.cert_pem.write_to_path(file)
 
-    class Handler(BaseHTTPRequestHandler):
+    class Answers(Handler):
         protocol_version = "HTTP/1.1"
 
         def _handle(self) -> None:
@@ -101,29 +97,11 @@ def api_server(directory: Path) -> Generator[ApiServer]:
                 return
             address = urlsplit(self.path)
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            status, document = api.answer(
-                self.command, address.path, parse_qs(address.query), json.loads(body) if body else {}
-            )
-            content = json.dumps(document).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            sent: Object = json.loads(body or "{}")
+            self.send(*api.answer(self.command, address.path, parse_qs(address.query), sent))
 
         do_GET = do_PATCH = do_POST = _handle  # noqa: N815 - named by http.server
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - named by http.server
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    api = ApiServer(f"localhost:{server.server_port}", file)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
+    with listening(Answers, authority) as port:
+        api = ApiServer(f"localhost:{port}", file)
         yield api
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

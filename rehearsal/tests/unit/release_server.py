@@ -5,8 +5,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Thread
+from http.server import BaseHTTPRequestHandler
+from threading import Event
+
+from tests.loopback import Handler, listening
 
 
 class Mode(Enum):
@@ -87,20 +89,14 @@ def serving() -> Generator[ReleaseServer]:
     """Run a server on the loopback interface."""
     state = ReleaseServer()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Answers(Handler):
+        def do_GET(self) -> None:  # noqa: N802 - named by http.server
             """Answer."""
             state.answer(self)
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            """Log nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        state.address = f"http://127.0.0.1:{server.server_port}"
-        Thread(target=server.serve_forever, daemon=True).start()
+    with listening(Answers) as port:
+        state.address = f"http://127.0.0.1:{port}"
         try:
             yield state
         finally:
             state.closing.set()
-            server.shutdown()
