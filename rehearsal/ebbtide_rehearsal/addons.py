@@ -1,11 +1,11 @@
 """Add-ons in a rehearsal: the programs, charts and manifests of each, and what a program that really runs
 needs as a local process for a pod."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 
 from ebbtide.declaration.catalog.versions import PINS
 from ebbtide_rehearsal.control_plane.plan import LOCALHOST
@@ -65,18 +65,9 @@ class Assignment:
     namespace: str
 
 
-class OutOfCluster(Protocol):
-    """A program's configuration for a process outside of a cluster, with the minimum of changes. A pure
-    function.
-    """
-
-    def __call__(
-        self, configuration: Mapping[str, Any], assignment: Assignment, /
-    ) -> tuple[dict[str, Any], Listening]:
-        """Convert the configuration that the pod mounts; returns the process's configuration and
-        addresses.
-        """
-        ...
+OutOfCluster: TypeAlias = Callable[[Mapping[str, Any], Assignment], tuple[dict[str, Any], Listening]]
+"""A pure function that converts the configuration that a pod mounts to the process's, with the minimum of
+changes, and returns its addresses, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -370,7 +361,6 @@ _KATIB_PROGRAM = Program(
     # From the kustomization of Katib 0.19.0.
     labels={"katib.kubeflow.org/component": "controller"},
     flag="--katib-config",
-    ports=SERVERS,
     out_of_cluster=_katib_out_of_cluster,
 )
 
