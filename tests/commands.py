@@ -34,7 +34,7 @@ def ebbtide(*words: str | Path, cwd: Path = ROOT, **environment: str) -> subproc
 
 def refused(*words: str | Path, **environment: str) -> str:
     """Run a command that is refused with exit status 2, and return what it says."""
-    done = ebbtide(*words, **environment)
+    done = ebbtide_with(_ALONE | environment, *words)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert "Traceback" not in done.stderr
     return done.stderr

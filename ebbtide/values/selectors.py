@@ -3,7 +3,7 @@
 Sources: Kubernetes docs, labels and selectors, assign-pod-node, and taint-and-toleration (2026).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol, TypeVar, cast
 
 from ebbtide.values.paths import Manifest
@@ -68,7 +68,8 @@ def selects(
 
 
 def _fulfils(item: Manifest, labels: Mapping[str, str], is_unknown: Callable[[str], bool]) -> bool | None:
-    key, operator, values = str(item["key"]), str(item["operator"]), tuple(item.get("values") or ())
+    key, operator = str(item["key"]), str(item["operator"])
+    values: Sequence[str] = item.get("values") or ()
     value = labels.get(key)
     if value is None:
         return operator in _NEGATIVE or (None if is_unknown(key) else False)
@@ -76,7 +77,8 @@ def _fulfils(item: Manifest, labels: Mapping[str, str], is_unknown: Callable[[st
         case "In" | "NotIn":
             return (value in values) is (operator == "In")
         case "Gt" | "Lt":
-            smaller, larger = (*values, value) if operator == "Gt" else (value, *values)
+            limit = values[0] if values else ""
+            smaller, larger = (limit, value) if operator == "Gt" else (value, limit)
             return _is_number(larger) and _is_number(smaller) and int(larger) > int(smaller)
         case _:
             return operator == "Exists"
