@@ -1,11 +1,10 @@
 """Process of the fake cloud: `python -m ebbtide_rehearsal.cloud --directory DIR`.
 
-It reads `settings` from its directory, writes the ports of its providers there, and ends when its standard
-input closes, which also happens if its parent process is killed.
+It reads `settings` from its directory, writes the addresses of its providers there, and ends when its
+standard input closes, which also happens if its parent process is killed.
 """
 
 import argparse
-import contextlib
 import os
 import resource
 import select
@@ -25,8 +24,8 @@ from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.ids import AZURE, GCP
 from ebbtide_rehearsal.cloud.node_pools.loop import NodeLoop
 from ebbtide_rehearsal.cloud.node_pools.pod_processes import PROCESSES
-from ebbtide_rehearsal.cloud.protocol import serve
-from ebbtide_rehearsal.cloud.running import MEMORY, PORTS, CloudSettings, store_file, write
+from ebbtide_rehearsal.cloud.protocol import serving
+from ebbtide_rehearsal.cloud.running import MEMORY, PROVIDERS, CloudSettings, store_file, write
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import CloudName
@@ -56,20 +55,19 @@ def main() -> None:
         return NodeLoop(identity, cloud, plane.api, store, pods, sessions, NodeSettings.at(speed)).run
 
     clusters = ControlPlanes(directory, Path(os.environ["SSL_CERT_FILE"]), settings, store, nodes)
-    with contextlib.ExitStack() as serving:
-        serving.callback(clusters.stop)
+    try:
         if settings.declaration:
             make(settings.declaration, store, clusters, settings.tools)
-        ports: dict[str, int] = {}
-        for package in (GCP, AZURE):
-            server, ports[package] = serve(FakeProvider(package, store, clusters), store)
-            serving.callback(server.stop, grace=None)
-        write(directory, PORTS, ports)
-        most = 0
-        while not (ending.is_set() or _alone()):
-            own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KIB
-            most = max(most, own + clusters.memory())
-            write(directory, MEMORY, most)
+        clouds = (FakeProvider(package, store, clusters) for package in (GCP, AZURE))
+        with serving(store, *clouds) as providers:
+            write(directory, PROVIDERS, providers)
+            most = 0
+            while not (ending.is_set() or _alone()):
+                own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KIB
+                most = max(most, own + clusters.memory())
+                write(directory, MEMORY, most)
+    finally:
+        clusters.stop()
 
 
 def _alone() -> bool:

@@ -8,8 +8,9 @@ proto/pulumi/provider.proto.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent import futures
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from threading import Lock
@@ -70,29 +71,39 @@ def _holds_secret(value: Plain) -> bool:
             return False
 
 
-def serve(
-    provider: Provider, store: Store, servicer: "type[Servicer] | None" = None
-) -> tuple[grpc.Server, int]:
-    """Serve a provider to the engine, on a free port of the loopback interface.
+@contextmanager
+def serving(
+    store: Store, *providers: Provider, servicers: "Mapping[str, type[Servicer]] | None" = None
+) -> Generator[str]:
+    """Serve providers to the engine until the end of the block, on free ports of the loopback interface.
 
     Args:
         store: the fake cloud's store, with its injected faults.
-        servicer: the servicer class; `Servicer` by default.
+        servicers: servicer classes by package; `Servicer` by default.
 
-    Returns:
-        The server, which the caller must stop, and its port.
+    Yields:
+        The value of `PULUMI_DEBUG_PROVIDERS`: each package with its port.
     """
-    server = grpc.server(
-        futures.ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix=provider.package),
-        options=[
-            ("grpc.max_receive_message_length", _BIGGEST_MESSAGE),
-            ("grpc.max_send_message_length", _BIGGEST_MESSAGE),
-        ],
-    )
-    provider_pb2_grpc.add_ResourceProviderServicer_to_server((servicer or Servicer)(provider, store), server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    return server, port
+    with ExitStack() as ending:
+        addresses: list[str] = []
+        for provider in providers:
+            server = grpc.server(
+                futures.ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix=provider.package),
+                options=[
+                    ("grpc.max_receive_message_length", _BIGGEST_MESSAGE),
+                    ("grpc.max_send_message_length", _BIGGEST_MESSAGE),
+                ],
+            )
+            servicer = (servicers or {}).get(provider.package, Servicer)(provider, store)
+            provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
+            addresses.append(f"{provider.package}:{server.add_insecure_port('127.0.0.1:0')}")
+            server.start()
+            ending.callback(_stop, server)
+        yield ",".join(addresses)
+
+
+def _stop(server: grpc.Server) -> None:
+    server.stop(grace=None).wait()
 
 
 class Servicer(provider_pb2_grpc.ResourceProviderServicer):

@@ -14,8 +14,8 @@ from ebbtide_rehearsal.cloud.store import Store
 
 _FILE = "cloud.json"
 _STORE = "cloud.sqlite"
-PORTS: Final = "ports.json"
-"""File with the port of each package's provider, which is written once the cloud is ready."""
+PROVIDERS: Final = "providers.json"
+"""File with the addresses of the providers, which is written once the cloud is ready."""
 MEMORY: Final = "memory"
 """File with the peak memory of the cloud and its control planes, in bytes."""
 _START_TIMEOUT: Final = 300.0  # seconds; includes the start of existing clusters
@@ -75,7 +75,11 @@ def _read(directory: Path, name: str) -> Any:
 
 
 class RunningCloud:
-    """Process of the fake cloud. It ends with this process, which closes its standard input."""
+    """Process of the fake cloud. It ends with this process, which closes its standard input.
+
+    Attributes:
+        providers: value of `PULUMI_DEBUG_PROVIDERS`.
+    """
 
     def __init__(self, directory: Path, settings: CloudSettings) -> None:
         """Start the process.
@@ -95,15 +99,10 @@ class RunningCloud:
                 stderr=subprocess.STDOUT,
             )
         try:
-            self.ports = self._ready()
+            self.providers = self._ready()
         except BaseException:
             self.stop()
             raise
-
-    @property
-    def providers(self) -> str:
-        """Value of `PULUMI_DEBUG_PROVIDERS`: each package with its port."""
-        return ",".join(f"{package}:{port}" for package, port in self.ports.items())
 
     def memory(self) -> int:
         """Return the peak memory of the cloud and its control planes, in bytes."""
@@ -135,12 +134,12 @@ class RunningCloud:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _ready(self) -> dict[str, int]:
+    def _ready(self) -> str:
         end = time.monotonic() + _START_TIMEOUT
         while time.monotonic() < end:
             self.check()
-            if ports := _read(self._directory, PORTS):
-                return ports
+            if providers := _read(self._directory, PROVIDERS):
+                return providers
             time.sleep(_STEP)
         raise RehearsalError(
             f"The fake cloud was not ready within {_START_TIMEOUT:.0f} seconds: {self._log}."

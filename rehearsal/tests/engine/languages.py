@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
@@ -24,8 +24,8 @@ import yaml
 from pulumi.runtime.proto import provider_pb2
 
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
-from ebbtide_rehearsal.cloud.protocol import Servicer, serve
-from ebbtide_rehearsal.cloud.provider import Provider
+from ebbtide_rehearsal.cloud.ids import AZURE, GCP
+from ebbtide_rehearsal.cloud.protocol import Servicer, serving
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.tools.find import ensure
 from rehearsal.tests.control_planes import FakeControlPlanes
@@ -231,11 +231,8 @@ _P = TypeVar("_P", bound=Project)
 def project_in(directory: Path, test: pytest.FixtureRequest, kind: type[_P]) -> Generator[_P]:
     """An empty project of a language, with fakes of both clouds and of Kubernetes."""
     store, planes = Store(directory / "cloud.sqlite"), FakeControlPlanes()
-    served: list[tuple[Provider, type[Servicer]]] = [
-        (FakeProvider("gcp", store, planes), GcpServicer),
-        (FakeProvider("azure-native", store, planes), Servicer),
-        (AnyObjects(), ObjectsServicer),
-    ]
+    clouds = (FakeProvider(package, store, planes) for package in (GCP, AZURE))
+    servicers = {GCP: GcpServicer, "kubernetes": ObjectsServicer}
     root, provider = directory / "project", directory / "plugin"
     root.mkdir()
     provider.mkdir()
@@ -244,20 +241,11 @@ def project_in(directory: Path, test: pytest.FixtureRequest, kind: type[_P]) -> 
         f'#!/bin/sh\nexec "{sys.executable}" "{ROOT}/plugin/__main__.py" "$@"\n', encoding="utf-8"
     )
     program.chmod(0o755)
-    with ExitStack() as stack:
-        addresses: list[str] = []
-        for cloud, servicer in served:
-            server, port = serve(cloud, store, servicer)
-            stack.callback(_stop, server)
-            addresses.append(f"{cloud.package}:{port}")
-        terminal = terminal_in(directory, root, ",".join(addresses), test.node)
+    with serving(store, *clouds, AnyObjects(), servicers=servicers) as providers:
+        terminal = terminal_in(directory, root, providers, test.node)
         host = f"pulumi-language-{kind.language}"
         shutil.copy(ensure([host], on_step=lambda _: None).path(host), directory / "bin")
         yield kind(terminal, store, planes, provider)
-
-
-def _stop(server: grpc.Server) -> None:
-    server.stop(grace=None).wait()
 
 
 def graph(resources: list[dict[str, Any]]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pulumi.automation.events import EngineEvent
 from ebbtide.values.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.ids import PACKAGES
-from ebbtide_rehearsal.cloud.protocol import serve
+from ebbtide_rehearsal.cloud.protocol import serving
 from ebbtide_rehearsal.cloud.provider import Provider
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.engine import forget_earlier_programs, workspace
@@ -97,16 +97,8 @@ def running(directory: Path, store: Store, *providers: Provider) -> Generator[St
         store: of the fake cloud, with its injected faults.
         providers: one a package.
     """
-    servicers = {"kubernetes": ObjectsServicer}
-    served = {
-        provider.package: serve(provider, store, servicers.get(provider.package)) for provider in providers
-    }
-    try:
-        ports = ",".join(f"{package}:{port}" for package, (_, port) in served.items())
-        yield Stack(_stack(directory, {"PULUMI_DEBUG_PROVIDERS": ports}))
-    finally:
-        for server, _ in served.values():
-            server.stop(grace=None).wait()
+    with serving(store, *providers, servicers={"kubernetes": ObjectsServicer}) as addresses:
+        yield Stack(_stack(directory, {"PULUMI_DEBUG_PROVIDERS": addresses}))
 
 
 class OnCloud(NamedTuple):

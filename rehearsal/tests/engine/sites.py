@@ -23,7 +23,7 @@ from ebbtide_rehearsal.cloud.control_planes import write_credential_plugins
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
 from ebbtide_rehearsal.cloud.ids import PACKAGES
 from ebbtide_rehearsal.cloud.pools import is_stopped
-from ebbtide_rehearsal.cloud.protocol import Servicer, serve
+from ebbtide_rehearsal.cloud.protocol import Servicer, serving
 from ebbtide_rehearsal.cloud.provider import Clusters, Endpoint
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
@@ -170,10 +170,8 @@ def checkout_on(
     """
     root = checkout_in(directory)
     provider = FakeProvider(PACKAGES[CloudKind(cloud)], store, planes)
-
-    server, port = serve(provider, store, servicer)
-    try:
-        terminal = terminal_in(directory, root, f"{provider.package}:{port}", request.node)
+    with serving(store, provider, servicers={provider.package: servicer}) as providers:
+        terminal = terminal_in(directory, root, providers, request.node)
         write_credential_plugins(directory / "plugins", token)
         path = os.pathsep.join((str(directory / "plugins"), terminal.environment["PATH"]))
         trusted = {"PATH": path, "SSL_CERT_FILE": str(authority)}
@@ -183,8 +181,6 @@ def checkout_on(
         site.declare(declared)
         site.terminal.run("pulumi stack init dev")
         yield site
-    finally:
-        server.stop(grace=None).wait()
 
 
 def as_of_others(site: Site) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
-from ebbtide_rehearsal.cloud.protocol import serve
+from ebbtide_rehearsal.cloud.protocol import serving
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.engine import shell
 from rehearsal.tests.control_planes import FakeControlPlanes
@@ -64,8 +64,5 @@ def terminal_in(directory: Path, root: Path, providers: str, test: pytest.Item) 
 def terminal_on_gke(directory: Path, root: Path, test: pytest.Item) -> Generator[Terminal]:
     """A shell in a project's directory with a fake cloud, as `terminal_in`."""
     store = Store(directory / "cloud.sqlite")
-    server, port = serve(FakeProvider("gcp", store, FakeControlPlanes()), store)
-    try:
-        yield terminal_in(directory, root, f"gcp:{port}", test)
-    finally:
-        server.stop(grace=None).wait()
+    with serving(store, FakeProvider("gcp", store, FakeControlPlanes())) as providers:
+        yield terminal_in(directory, root, providers, test)

@@ -16,7 +16,7 @@ from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret, fill_struct
 from ebbtide.analysis.recording.values import properties as plain
 from ebbtide_rehearsal.cloud.properties import SchemaViolation, schema_violations
-from ebbtide_rehearsal.cloud.protocol import as_secret_as, serve
+from ebbtide_rehearsal.cloud.protocol import as_secret_as, serving
 from ebbtide_rehearsal.cloud.provider import (
     Call,
     Created,
@@ -157,9 +157,8 @@ class Served:
 def served(tmp_path: Path) -> Iterator[Served]:
     """A provider that writes down what it is asked."""
     provider, store = RecordingProvider(), Store(tmp_path / "s")
-    server, port = serve(provider, store)
-    yield Served(provider, store, port)
-    server.stop(grace=None).wait()
+    with serving(store, provider) as address:
+        yield Served(provider, store, int(address.rpartition(":")[2]))
 
 
 def _struct(**values: Plain) -> struct_pb2.Struct:
