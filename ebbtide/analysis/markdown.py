@@ -34,7 +34,6 @@ class Section:
         title: heading, or the summary of a folded section; empty for none.
         head: lines before the rows, such as a table's head.
         rows: lines that may be dropped, the most important first.
-        tail: lines after the rows, such as the end of a fence.
         noun: noun for a row.
         folded: True for details that are collapsed by default.
         whole: True if the rows are meaningless without each other.
@@ -43,7 +42,6 @@ class Section:
     title: str = ""
     head: tuple[str, ...] = ()
     rows: tuple[str, ...]
-    tail: tuple[str, ...] = ()
     noun: str = "line"
     folded: bool = True
     whole: bool = False
@@ -51,7 +49,7 @@ class Section:
     def text(self, count: int, everything: str) -> str:
         """Render the section with its first `count` rows, and where the others are, as a sentence."""
         missing = len(self.rows) - count
-        rows = [*self.head, *self.rows[:count], *self.tail] if count else []
+        rows = [*self.head, *self.rows[:count]] if count else []
         omitted = (
             [f"_{several(missing, self.noun)} not shown: a comment has a maximum length. {everything}_"]
             if missing

@@ -186,7 +186,8 @@ def record(  # noqa: PLR0913 - all but the first have names
                 context.enter_context(programs.entered(main.parent))
                 func = lambda: programs.run(main)  # noqa: E731 - one of two ways to the same function
             context.enter_context(_restored_settings())
-            context.enter_context(_rare_collections())
+            context.callback(gc.set_threshold, *gc.get_threshold())
+            collect_rarely()
             context.enter_context(_short_stack_traces(path, monitor.traces))
             context.enter_context(contextlib.redirect_stdout(stdout := _Stdout(log)))
             context.callback(stdout.end)
@@ -237,16 +238,6 @@ def _restored_settings() -> Generator[None]:
     finally:
         for item, value in defaults:
             setattr(item, name, value)
-
-
-@contextlib.contextmanager
-def _rare_collections() -> Generator[None]:
-    threshold = gc.get_threshold()
-    collect_rarely()
-    try:
-        yield
-    finally:
-        gc.set_threshold(*threshold)
 
 
 @contextlib.contextmanager
