@@ -26,33 +26,25 @@ _ROUNDS = 12
 Fields = dict[str, st.SearchStrategy[Any]]
 
 
-def _fields(always: Fields, optional: Fields) -> st.SearchStrategy[Declaration]:
-    return st.fixed_dictionaries(always, optional=optional)
-
-
-def _of(machine: object) -> Declaration:
-    return {"machine": machine}
-
-
-def _with_accelerator(machine: str, accelerator: Declaration) -> Declaration:
-    return {"machine": machine, "accelerator": accelerator}
-
-
-def _running(kind: str, duration: str) -> Declaration:
-    return {"kind": kind, "maxRunDuration": duration}
+def _fields(always: Fields, optional: Fields | None = None) -> st.SearchStrategy[Declaration]:
+    return st.fixed_dictionaries(always, optional=optional or {})
 
 
 _GKE_CAPACITIES = ("on-demand", "spot", "preemptible", "flex-start", "queued")
 _CAPACITIES = {
     "gke": st.one_of(
         st.sampled_from(_GKE_CAPACITIES),
-        st.builds(
-            _running,
-            st.sampled_from(["flex-start", "queued"]),
-            st.sampled_from(["10m", "1h", "7d"]),
+        _fields(
+            {
+                "kind": st.sampled_from(["flex-start", "queued"]),
+                "maxRunDuration": st.sampled_from(["10m", "1h", "7d"]),
+            }
         ),
-        st.sampled_from(["held", "projects/acme/reservations/held"]).map(
-            lambda name: {"kind": "reservation", "name": name}
+        _fields(
+            {
+                "kind": st.just("reservation"),
+                "name": st.sampled_from(["held", "projects/acme/reservations/held"]),
+            }
         ),
     ),
     "aks": st.one_of(
@@ -168,18 +160,15 @@ def _machine(cloud: str) -> st.SearchStrategy[Declaration]:
     kind = CloudKind(cloud)
     spelled = machine_names(kind) + [name.lower() for name in machine_names(kind)] * (kind is CloudKind.AKS)
     names = [*spelled, *(name for name in retired_names(kind) if name.startswith("Standard_"))]
-    plain = st.sampled_from([*names, *_SHAPES[cloud]]).map(_of)
+    plain = _fields({"machine": st.sampled_from([*names, *_SHAPES[cloud]])})
     if kind is CloudKind.AKS:
         return plain
     carriers = [name for name in names if (machine := find_machine(kind, name)) and machine.attachable]
-    attached = st.builds(
-        _with_accelerator,
-        st.sampled_from(carriers),
-        _fields(
-            {"type": st.sampled_from(attachable_types()), "count": st.sampled_from([1, 2, 4, 8])},
-            optional={"driver": st.sampled_from(["default", "latest", "none"])},
-        ),
+    accelerator = _fields(
+        {"type": st.sampled_from(attachable_types()), "count": st.sampled_from([1, 2, 4, 8])},
+        optional={"driver": st.sampled_from(["default", "latest", "none"])},
     )
+    attached = _fields({"machine": st.sampled_from(carriers), "accelerator": accelerator})
     return st.one_of(plain, plain, attached)
 
 
@@ -191,8 +180,8 @@ def _zones(cloud: str, location: str) -> list[list[Any]]:
     return [[], *([zone] for zone in zones), zones[:2], zones[:3], *numbers]
 
 
-def _pool_fields(cloud: str, location: str) -> dict[str, st.SearchStrategy[Any]]:
-    fields: dict[str, st.SearchStrategy[Any]] = {
+def _pool_fields(cloud: str, location: str) -> Fields:
+    fields: Fields = {
         "capacity": _CAPACITIES[cloud],
         "zones": st.sampled_from(_zones(cloud, location)),
         "disk": _fields({}, optional={"sizeGib": _SIZES, "type": st.sampled_from(_DISK_TYPES[cloud])}),
@@ -252,7 +241,7 @@ def _cloud(draw: st.DrawFn, cloud: str) -> Declaration:
         )
     }
     if cloud == "gke":
-        fields: dict[str, st.SearchStrategy[Any]] = {
+        fields: Fields = {
             "project": st.sampled_from(_PROJECTS),
             "releaseChannel": st.sampled_from(["rapid", "regular", "stable", "extended", "none"]),
             "consolidation": st.sampled_from([{"profile": "balanced"}, {}]),
@@ -303,14 +292,11 @@ def catalog_declarations(draw: st.DrawFn, cloud: str) -> Declaration:
     declaration["teams"] = draw(st.lists(_team(cloud), max_size=2))
     if draw(st.booleans()):
         declaration["lifetime"] = {"hours": 8}
-    addons: dict[str, st.SearchStrategy[Any]] = {
-        "drivers": st.sampled_from(["managed", "daemonset", "gpu-operator", "none"]),
-    }
-    addons["logs" if cloud == "aks" else "pipelines"] = (
-        st.sampled_from([{}, {"retentionDays": 730, "dailyGib": 0.023}])
-        if cloud == "aks"
-        else st.just({"artifacts": "bucket"})
-    )
+    addons: Fields = {"drivers": st.sampled_from(["managed", "daemonset", "gpu-operator", "none"])}
+    if cloud == "aks":
+        addons["logs"] = st.sampled_from([{}, {"retentionDays": 730, "dailyGib": 0.023}])
+    else:
+        addons["pipelines"] = st.just({"artifacts": "bucket"})
     declaration["addons"] = draw(_fields({}, optional=addons))
     return declaration
 

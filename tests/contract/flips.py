@@ -70,6 +70,7 @@ GKE_EXISTING = changed(
 AKS_EXISTING = changed(
     with_value(AKS_SPOT, "cloud.existing", {"name": "theirs"}), pools=AKS_SPOT["pools"][1:]
 )
+EXISTING = {"gke": GKE_EXISTING, "aks": AKS_EXISTING}
 ADMINS = ["11111111-1111-1111-1111-111111111111"]
 GROUPS = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups"
 SUBNETS = f"{GROUPS}/net/providers/Microsoft.Network/virtualNetworks/theirs/subnets"

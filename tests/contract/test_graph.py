@@ -1,6 +1,5 @@
 """Properties of every graph, on both clouds, for any declaration."""
 
-import copy
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -15,6 +14,7 @@ from ebbtide.analysis.recording.values import Secret
 from ebbtide.analysis.review.difference import compare
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
+from tests.contract.flips import EXISTING
 from tests.declarations import BASES, Declaration, changed, declarations
 from tests.synth import synth
 
@@ -223,12 +223,9 @@ _OF_A_CLUSTER = ("gcp:container/cluster:", "gcp:compute/", "azure-native:network
 @pytest.mark.parametrize("cloud", BASES)
 def test_an_existing_cluster_is_only_added_to(cloud: str) -> None:
     """Pools are added to an existing cluster; it is neither created nor changed."""
-    base = copy.deepcopy(BASES[cloud])
-    declaration = changed(base, pools=base["pools"][1:])
-    declaration["cloud"]["existing"] = {"name": "their-cluster"}
-    recording = synth(declaration)
+    recording = synth(EXISTING[cloud])
     made = {resource.type for resource in recording if resource.custom and not resource.read}
     assert not [kind for kind in made if kind.startswith(_OF_A_CLUSTER) or kind.endswith(":ManagedCluster")]
-    assert {pool.name for pool in read_pools(recording)} == {pool["name"] for pool in declaration["pools"]}
+    assert [pool.name for pool in read_pools(recording)] == ["work"]
     assert all(resource.deleted_with is None for resource in recording)
-    assert recording.outputs["clusterName"] == "their-cluster"
+    assert recording.outputs["clusterName"] == "theirs"

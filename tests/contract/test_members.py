@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.contract.flips import EXISTING
 from tests.declarations import BASES, changed
 from tests.running import manifest
 from tests.synth import synth
@@ -69,9 +70,7 @@ def test_members_reach_a_cluster_on_aks() -> None:
 @pytest.mark.parametrize(("cloud", "member"), [("gke", "ada@acme.example"), ("aks", GROUP)])
 def test_an_existing_cluster_gets_no_grants(cloud: str, member: str) -> None:
     """Access to an existing cluster is granted by its owner; the warning names the role."""
-    declaration = changed(BASES[cloud], pools=BASES[cloud]["pools"][1:], teams=_teams(member))
-    declaration["cloud"]["existing"] = {"name": "theirs"}
-    recording = synth(declaration)
+    recording = synth(changed(EXISTING[cloud], teams=_teams(member)))
     assert not [item for item in recording if "-members-" in item.name and item.type in (IAM, ASSIGNMENT)]
     (warning,) = [message.text for message in recording.messages if "is granted by its owner" in message.text]
     assert "clusterViewer" in warning or "Cluster User Role" in warning

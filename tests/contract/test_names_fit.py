@@ -16,14 +16,13 @@ from ebbtide.declaration.model.physical_names import NameLimit, account_name, fi
 from tests.declarations import BASES, Declaration, changed
 from tests.synth import synth
 
-_KUBERNETES = "kubernetes.io, overview/working-with-objects/names and labels (2026)"
-
 LIMITS: dict[tuple[str, str], str] = {
     (type_, field): pattern
     for type_, field, pattern, _ in yaml.safe_load((Path(__file__).parent / "names.yaml").read_text())
 }
 """What a name may be, by type and field."""
 
+# kubernetes.io, overview/working-with-objects/names and labels (2026).
 _SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _VALUE = re.compile(r"([A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?)?")

@@ -27,13 +27,6 @@ def declared(cloud: str, registry: dict[str, Any] | None = None, **changes: Any)
     return changed(BASES[cloud], teams=[vision, {"name": "speech"}], **changes)
 
 
-def existing(cloud: str) -> Declaration:
-    """The same, on an existing cluster."""
-    declaration = declared(cloud, pools=BASES[cloud]["pools"][1:2])
-    declaration["cloud"] = {**declaration["cloud"], "existing": {"name": "theirs"}}
-    return declaration
-
-
 def registry_of(recording: Recording, cloud: str) -> Resource:
     """The one registry."""
     (registry,) = recording.of_type(REGISTRY[cloud])

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from ebbtide.analysis.device_plugins import conflicts, of_others
-from tests.declarations import Declaration
+from tests.contract.flips import EXISTING
+from tests.declarations import Declaration, changed
 from tests.synth import synth
 
 _EVERYTHING = [{"operator": "Exists"}]
@@ -19,24 +20,9 @@ _UNTAINTED: Declaration = {"taints": []}
 
 
 def _on(cloud: str, addons: Declaration, **pool: Any) -> Declaration:
-    existing = {"existing": {"name": "shared"}}
-    where: Declaration = (
-        {"kind": "gke", "project": "acme-ml", "location": "us-central1-a"}
-        if cloud == "gke"
-        else {
-            "kind": "aks",
-            "subscription": "00000000-0000-0000-0000-000000000001",
-            "resourceGroup": "ml",
-            "location": "eastus",
-        }
-    )
     machine = "g2-standard-4" if cloud == "gke" else "Standard_NC24ads_A100_v4"
-    return {
-        "owner": "vision",
-        "cloud": {**where, **existing},
-        "pools": [{"name": "gpu", "machine": machine, "nodes": {"max": 1}, **pool}],
-        "addons": addons,
-    }
+    pools = [{"name": "gpu", "machine": machine, "nodes": {"max": 1}, **pool}]
+    return changed(EXISTING[cloud], pools=pools, addons=addons)
 
 
 def _daemon_set(image: str, tolerations: list[Any], *expressions: Any, **metadata: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from ebbtide.placement import member_policy, queue_policy
 from ebbtide.placement.member_policy import controllers_class
 from ebbtide.placement.profile import OWNER_LABEL
 from ebbtide.work.runs import run
+from tests.contract.flips import EXISTING
 from tests.declarations import AKS, GKE, Declaration, changed, pool
 
 TEAM = {"name": "vision"}
@@ -74,7 +75,7 @@ def test_quotes_in_a_taint_stay_text() -> None:
 
 
 MEMBER = ["ada@acme.example"]
-EXISTING = {"name": "theirs", "create": False}
+THEIRS = {"name": "theirs", "create": False}
 
 
 def _tests(declaration: Declaration) -> str:
@@ -88,9 +89,9 @@ def _tests(declaration: Declaration) -> str:
     ("team", "applies"),
     [
         ({"name": "vision"}, True),
-        ({"name": "vision", "members": MEMBER, "namespace": EXISTING}, True),
-        ({"name": "vision", "requireQueue": True, "namespace": EXISTING}, True),
-        ({"name": "vision", "namespace": EXISTING}, False),
+        ({"name": "vision", "members": MEMBER, "namespace": THEIRS}, True),
+        ({"name": "vision", "requireQueue": True, "namespace": THEIRS}, True),
+        ({"name": "vision", "namespace": THEIRS}, False),
     ],
 )
 def test_namespaces_where_members_create_are_labeled(team: Declaration, applies: bool) -> None:  # noqa: FBT001
@@ -121,13 +122,11 @@ def test_only_the_taints_of_the_system_pool_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("base", "key"), [(GKE, "components.gke.io/gke-managed-components"), (AKS, "CriticalAddonsOnly")]
+    ("cloud", "key"), [("gke", "components.gke.io/gke-managed-components"), ("aks", "CriticalAddonsOnly")]
 )
-def test_an_undeclared_system_pool_has_the_documented_taint(base: Declaration, key: str) -> None:
+def test_an_undeclared_system_pool_has_the_documented_taint(cloud: str, key: str) -> None:
     """An existing cluster's system pool is known only by the taint that its cloud documents."""
-    pools = [item for item in base["pools"] if item["name"] != "system"]
-    cloud = base["cloud"] | {"existing": {"name": "theirs"}}
-    assert f"'{key}'" in _tests(changed(base, pools=pools, teams=[{"name": "vision"}], cloud=cloud))
+    assert f"'{key}'" in _tests(changed(EXISTING[cloud], teams=[{"name": "vision"}]))
 
 
 def test_the_values_of_priorities_end_below_the_controllers() -> None:
@@ -153,9 +152,7 @@ def test_an_open_system_pool_is_guarded() -> None:
     assert guarded not in messages(changed(AKS, teams=teams))
     alone = [item for item in GKE["pools"] if item["name"] == "system"]
     assert guarded not in messages(changed(GKE, teams=teams, pools=alone))
-    pools = [item for item in GKE["pools"] if item["name"] != "system"]
-    cloud = GKE["cloud"] | {"existing": {"name": "theirs"}}
-    assert guarded not in messages(changed(GKE, pools=pools, teams=teams, cloud=cloud))
+    assert guarded not in messages(changed(EXISTING["gke"], teams=teams))
 
 
 @pytest.mark.parametrize("base", [GKE, AKS])

@@ -1,7 +1,7 @@
 """Teams' namespaces, limits, and storage."""
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -19,12 +19,6 @@ QUEUED = changed(GKE, queues=[{"name": "gpus", "pools": ["t4", "cpu"]}], teams=[
 def team(cloud: str, **fields: Any) -> Recording:
     """A cluster with one team."""
     return synth(changed(BASES[cloud], teams=[{"name": "vision"} | fields]))
-
-
-def inputs(recording: Recording, type_: str) -> Any:
-    """Inputs of the team's resource of a type; the nodes have a service account as well."""
-    (item,) = [resource for resource in recording.of_type(type_) if "vision" in resource.name]
-    return cast("Any", item.inputs)
 
 
 def test_every_kind_that_members_create_is_counted() -> None:

@@ -1,6 +1,5 @@
 """The whole AKS topology: what stands where, what it waits for, and what is left alone."""
 
-import copy
 from typing import Any
 
 import pulumi
@@ -12,14 +11,6 @@ from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.values import Secret
 from ebbtide.declaration.model.declare import declare
 from tests.declarations import AKS, GKE
-
-
-def existing(**cloud: Any) -> dict[str, Any]:
-    """Return a declaration that adds its work pools to an existing cluster."""
-    declaration = copy.deepcopy(AKS)
-    del declaration["pools"][0]
-    declaration["cloud"] |= {"existing": {"name": "their-aks"}} | cloud
-    return declaration
 
 
 def test_the_outputs_are_there_for_a_program_that_uses_the_topology() -> None:
