@@ -183,10 +183,16 @@ def example_of(location: Location) -> str:
     """Return an example value of a field or list item; empty for none."""
     if location.owner is None or location.field is None:
         return next((_EXAMPLES.get(model.__name__, "") for model in models_in(location.annotation)), "")
-    alias = next(alias for alias, field in aliases_of(location.owner).items() if field is location.field)
+    alias = _alias(location)
     # Every field of an add-on has a default.
     default = "{}" if any(_is(model, "AddOn") for model in models_in(location.annotation)) else ""
     return _EXAMPLES.get(f"{location.owner.__name__}.{alias}", default)
+
+
+def _alias(location: Location) -> str:
+    """Return the name of a location's field in YAML; the location's own without a field."""
+    fields = aliases_of(location.owner).items() if location.owner else ()
+    return next((alias for alias, field in fields if field is location.field), location.name)
 
 
 def taint_of(location: Location) -> str:
@@ -276,11 +282,7 @@ def _wrong_type(location: Location, error: ErrorDetails) -> Fault:
 
 
 def _missing(location: Location, _: ErrorDetails) -> Fault:
-    owner = location.owner or BaseModel
-    alias = next(
-        (alias for alias, field in aliases_of(owner).items() if field is location.field), location.name
-    )
-    example = example_of(location)
+    alias, example = _alias(location), example_of(location)
     written, problem = f"{alias}: {example}", f"{alias} is missing."
     if location.as_word:
         problem = f"The {alias} of the {location.value} is missing."

@@ -1,4 +1,4 @@
-"""GKE node pools of every capacity kind, at named paths."""
+"""GKE node pools, alone and in a cluster of ours or of another owner."""
 
 from typing import Any
 
@@ -9,12 +9,14 @@ from components.gke import NodePool, NodePoolArgs
 from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
+from ebbtide.analysis.recording.values import Secret
 from ebbtide.declaration.model.capacity import Spot
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.pool import Accelerator, Nodes, Pool
 from ebbtide.declaration.model.site import Site
 from ebbtide.placement.derive import profile
 from ebbtide.values.cloud_kind import CloudKind
+from tests.contract.flips import GKE_EXISTING
 from tests.declarations import GKE, only
 from tests.synth import synth
 
@@ -70,3 +72,10 @@ def test_one_thread_for_each_core_halves_a_node(fields: dict[str, Any]) -> None:
     assert whole.cpu_m - halved.cpu_m == 7910 - 3920
     features = made(machine="n2-standard-8", **fields)["nodeConfig"].get("advancedMachineFeatures")
     assert features == ({"threadsPerCore": 1} if "threadsPerCore" in fields else None)
+
+
+def test_the_kubeconfig_of_an_existing_cluster_is_asked_for() -> None:
+    """The endpoint of an existing cluster is the cloud's response, assumed in a preview."""
+    recording = synth(GKE_EXISTING)
+    assert [call.token for call in recording.invocations] == ["gcp:container/getCluster:getCluster"]
+    assert isinstance(recording.outputs["kubeconfig"], Secret)
