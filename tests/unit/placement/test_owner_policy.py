@@ -18,6 +18,9 @@ _TEAMS = [
 _QUEUES = [{"name": "large", "pools": ["a100"]}, {"name": "gpus", "pools": ["t4"]}]
 
 
+_DECLARED = changed(GKE, teams=_TEAMS, queues=_QUEUES)
+
+
 def _spec(declaration: Declaration) -> dict[str, Any]:
     policy, binding = member_policy.objects(declare(declaration))["owners"]
     assert binding["spec"]["policyName"] == policy["metadata"]["name"] == "ebbtide-owners-train"
@@ -26,7 +29,7 @@ def _spec(declaration: Declaration) -> dict[str, Any]:
 
 def test_every_kind_that_members_write_is_checked() -> None:
     """Also the kinds of add-ons: each that the role of members has, at each operation that it has."""
-    declaration = changed(GKE, teams=_TEAMS, queues=_QUEUES, addons={"trainer": {}, "katib": {}})
+    declaration = changed(_DECLARED, addons={"trainer": {}, "katib": {}})
     cluster = declare(declaration)
     checked = {
         (group, resource): set(rule["operations"])
@@ -46,7 +49,7 @@ def test_every_kind_that_members_write_is_checked() -> None:
 @pytest.mark.parametrize("limited", [True, False])
 def test_nodes_run_as_long_as_their_pools_limit(limited: bool) -> None:  # noqa: FBT001
     """By the local queues of each namespace that lead to a pool of queued provisioning, if it has a limit."""
-    declaration = changed(GKE, teams=_TEAMS, queues=_QUEUES)
+    declaration = changed(_DECLARED)
     duration = {"maxRunDuration": "2d"} if limited else {}
     pool(declaration, "a100")["capacity"] = {"kind": "queued", **duration}
     tests = [item["expression"] for item in _spec(declaration)["validations"]]
@@ -58,16 +61,14 @@ def test_nodes_run_as_long_as_their_pools_limit(limited: bool) -> None:  # noqa:
 
 def test_what_an_interrupted_creation_left_is_everybodys() -> None:
     """A later creation of any member deletes it by its label."""
-    tests = "\n".join(
-        item["expression"] for item in _spec(changed(GKE, teams=_TEAMS, queues=_QUEUES))["validations"]
-    )
+    tests = "\n".join(item["expression"] for item in _spec(_DECLARED)["validations"])
     assert submission.CREATED_FOR == CREATED_FOR
     assert f"labels[?'{CREATED_FOR}'].hasValue()" in tests
 
 
 def test_administrators_are_exempt() -> None:
     """Each check ends with the same right, to change the policy of members."""
-    spec = _spec(changed(GKE, teams=_TEAMS, queues=_QUEUES))
+    spec = _spec(_DECLARED)
     assert all(item["expression"].endswith("|| variables.administrator") for item in spec["validations"])
     (administrator,) = [item for item in spec["variables"] if item["name"] == "administrator"]
     assert ".name('ebbtide-members-train').check('update')" in administrator["expression"]

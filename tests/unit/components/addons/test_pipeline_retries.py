@@ -22,6 +22,7 @@ from components.addons.pipeline_retries import (
     spec_patch,
 )
 from ebbtide.analysis.recording.recording import Recording
+from tests.contract.flips import EXISTING
 from tests.declarations import BASES, Declaration, changed
 from tests.manifests import PIPELINES, after, assert_valid, upstream
 from tests.running import KUBERNETES, in_cluster, manifest
@@ -99,10 +100,7 @@ def spec(*variables: dict[str, str], name: str = CONTAINER) -> dict[str, Any]:
 
 def declared(cloud: str, **more: Any) -> Declaration:
     """Pools for an existing cluster with Kubeflow Pipelines."""
-    base = BASES[cloud]
-    declaration = changed(base, pools=[item for item in base["pools"] if item["name"] == "cpu"])
-    declaration["cloud"]["existing"] = {"name": "theirs"}
-    return declaration | {"addons": {"pipelines": {"existing": True, **more}}}
+    return changed(EXISTING[cloud], addons={"pipelines": {"existing": True, **more}})
 
 
 def patch_of(recording: Recording) -> dict[str, Any]:
@@ -150,7 +148,7 @@ def test_the_preview_shows_the_strategy(cloud: str) -> None:
 @pytest.mark.parametrize("cloud", BASES)
 def test_a_queue_leads_to_the_steps(cloud: str) -> None:
     """With Kueue, the namespace of the existing installation gets its local queues; it is never removed."""
-    recording = synth(declared(cloud) | {"queues": [{"name": "cpu", "pools": ["cpu"]}]})
+    recording = synth(declared(cloud) | {"queues": [{"name": "cpu", "pools": ["work"]}]})
     queues = [manifest(item) for item in in_cluster(recording) if manifest(item).get("kind") == "LocalQueue"]
     assert [item["metadata"]["namespace"] for item in queues] == ["kubeflow"]
     spaces = [item for item in recording.of_type("kubernetes:core/v1:Namespace") if item.custom]
