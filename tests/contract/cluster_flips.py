@@ -215,24 +215,15 @@ def team(field: str, key: str, value: Any, before: Any = None) -> Flip:
 
 ROOMY = with_value(changed(GKE, lifetime={"hours": 8}), "pools.0.machine", "e2-standard-8")
 AKS_ROOMY = with_value(AKS, "pools.0.machine", "Standard_D8s_v5")
+_DEFAULT = {"namespace": "default"}
 TENANCY = [
     flip("Pool.resource_flavor", TEAM, f"pools.{T4}.resourceFlavor", "theirs"),
     flip("Queue.name", TEAM, "queues.0.name", "others"),
     flip("Queue.pools", TEAM, "queues.0.pools", ["t4", "a100"]),
     flip("Queue.local_queues", TEAM, "queues.0.localQueues", [{"namespace": "default"}]),
-    flip(
-        "LocalQueue.namespace",
-        TEAM,
-        "queues.0.localQueues",
-        [{"namespace": "lab"}],
-        [{"namespace": "default"}],
-    ),
-    flip(
-        "LocalQueue.name",
-        TEAM,
-        "queues.0.localQueues",
-        [{"namespace": "default", "name": "mine"}],
-        [{"namespace": "default"}],
+    *(
+        flip(f"LocalQueue.{field}", TEAM, "queues.0.localQueues", [_DEFAULT | {field: value}], [_DEFAULT])
+        for field, value in (("namespace", "lab"), ("name", "mine"))
     ),
     flip("Cohort.name", TEAM, "cohort.name", "research"),
     flip("Queue.borrowing_limit", TEAM, "queues.0.borrowingLimit", {"t4": 1}),
@@ -288,12 +279,9 @@ TENANCY = [
         {"experiments": 10},
     ),
     team("Team.queues", "queues", [{"queue": "gpus", "as": "mine"}]),
-    team("QueueUse.as_", "queues", [{"queue": "gpus", "as": "mine"}], [{"queue": "gpus"}]),
-    team(
-        "QueueUse.cluster_queue",
-        "queues",
-        [{"queue": "gpus", "clusterQueue": "research"}],
-        [{"queue": "gpus"}],
+    *(
+        team(f"QueueUse.{field}", "queues", [{"queue": "gpus"} | use], [{"queue": "gpus"}])
+        for field, use in (("as_", {"as": "mine"}), ("cluster_queue", {"clusterQueue": "research"}))
     ),
     Flip(
         "QueueUse.queue",
@@ -324,17 +312,9 @@ TENANCY = [
     team("Registry.immutable_tags", "registry", {"immutableTags": True}, {}),
     team("Registry.delete_untagged_days", "registry", {"deleteUntaggedDays": 30}, {}),
     team("Team.volume", "volume", {}),
-    flip(
-        "Team.storage_name",
-        changed(GKE, teams=[{"name": "vision", "bucket": {}, "registry": {}}]),
-        "teams.0.storageName",
-        "sight",
-    ),
-    flip(
-        "Team.storage_name",
-        changed(AKS, teams=[{"name": "vision", "volume": {"kind": "azure-files"}}]),
-        "teams.0.storageName",
-        "sight",
+    *(
+        flip("Team.storage_name", changed(base, teams=teams), "teams.0.storageName", "sight")
+        for base, teams in ((GKE, _STORED), (AKS, [{"name": "vision", "volume": {"kind": "azure-files"}}]))
     ),
     team("Volume.kind", "volume", {"kind": "filestore"}, {}),
     team("Volume.size_gib", "volume", {"kind": "filestore", "sizeGib": 2048}, {"kind": "filestore"}),

@@ -71,29 +71,14 @@ GKE_POOL = [
     work("FlexStart.kind", GKE_QUEUED, "capacity", "flex-start"),
     work("Queued.kind", GKE_GPU, "capacity", "queued"),
     work("Reservation.kind", GKE_CPU, "capacity", {"kind": "reservation", "name": "held"}),
-    work(
-        "FlexStart.max_run_duration",
-        GKE_QUEUED,
-        "capacity",
-        *({"kind": "flex-start", "maxRunDuration": run} for run in ("2h", "1h")),
-    ),
-    work(
-        "Queued.max_run_duration",
-        GKE_QUEUED,
-        "capacity",
-        *({"kind": "queued", "maxRunDuration": run} for run in ("2h", "1h")),
-    ),
-    work(
-        "Reservation.name",
-        GKE_CPU,
-        "capacity",
-        *({"kind": "reservation", "name": name} for name in ("one", "two")),
-    ),
-    work(
-        "Reservation.affinity",
-        GKE_CPU,
-        "capacity",
-        *({"kind": "reservation", "affinity": affinity} for affinity in ("any-then-fail", "any")),
+    *(
+        work(field, base, "capacity", *({"kind": kind, key: value} for value in values))
+        for field, base, kind, key, values in (
+            ("FlexStart.max_run_duration", GKE_QUEUED, "flex-start", "maxRunDuration", ("2h", "1h")),
+            ("Queued.max_run_duration", GKE_QUEUED, "queued", "maxRunDuration", ("2h", "1h")),
+            ("Reservation.name", GKE_CPU, "reservation", "name", ("one", "two")),
+            ("Reservation.affinity", GKE_CPU, "reservation", "affinity", ("any-then-fail", "any")),
+        )
     ),
     *(
         work(
