@@ -138,12 +138,18 @@ def review(
             machine.name,
         )
     )
-    destinations: dict[str, NodeInfo] = _destinations(snapshot)
+    destinations: dict[str, NodeInfo] = {
+        machine.name: node.node_info(snapshot.on(node.name))
+        for machine in snapshot.machines
+        if (node := snapshot.nodes.get(machine.name)) and node.is_schedulable and machine.state == "running"
+    }
     for machine in machines:
-        if not _above_minimum(machine, snapshot, unneeded):
+        pool = snapshot.pool(machine)
+        leaving = sum(other.name in unneeded and other.pool == machine.pool for other in snapshot.machines)
+        if pool is None or billed_count(snapshot.machines, pool) - leaving <= pool.minimum:
             continue
         name, pods = machine.name, moved[machine.name]
-        idle = idle_seconds(snapshot, settings, snapshot.pool(machine))
+        idle = idle_seconds(snapshot, settings, pool)
         unused[name] = before.unused.get(name, snapshot.now)
         blocking = _blocked(snapshot, snapshot.nodes[name], pods)
         if not blocking:
@@ -177,24 +183,9 @@ def _whole_slices(removable: Sequence[str], snapshot: ClusterSnapshot) -> tuple[
     return tuple(name for name in removable if pool_of[name] not in of_slices & staying)
 
 
-def _above_minimum(machine: Machine, snapshot: ClusterSnapshot, unneeded: Mapping[str, float]) -> bool:
-    """Return whether a pool is above its minimum without the nodes that are already unneeded."""
-    pool = snapshot.pool(machine)
-    unneeded_count = sum(other.name in unneeded and other.pool == machine.pool for other in snapshot.machines)
-    return pool is not None and billed_count(snapshot.machines, pool) - unneeded_count > pool.minimum
-
-
 def movable(snapshot: ClusterSnapshot, node: str) -> list[Pod]:
     """Return the pods that a node's removal would move."""
     return [pod for pod in snapshot.on(node) if not pod.of_node and not pod.deleting]
-
-
-def _destinations(snapshot: ClusterSnapshot) -> dict[str, NodeInfo]:
-    return {
-        machine.name: node.node_info(snapshot.on(node.name))
-        for machine in snapshot.machines
-        if (node := snapshot.nodes.get(machine.name)) and node.is_schedulable and machine.state == "running"
-    }
 
 
 def _blocked(snapshot: ClusterSnapshot, node: Node, pods: Sequence[Pod]) -> list[UnremovableNode]:
