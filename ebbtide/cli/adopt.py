@@ -1,6 +1,7 @@
 """The `adopt` command. Its dependencies are imported on execution."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,8 +28,6 @@ from ebbtide.text import and_list, several
 from ebbtide.values.given_command import given_command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rich.console import Console
 
     from ebbtide.operations.adopting.steps import Adopted
@@ -179,7 +178,7 @@ def show(adopted: "Adopted", output: "Console") -> None:
     output.print()
 
 
-def _sections(adopted: "Adopted") -> "Iterator[tuple[str, list[str]]]":
+def _sections(adopted: "Adopted") -> Iterator[tuple[str, list[str]]]:
     from ebbtide.operations.adopting.found import LEFT, shown
 
     adoption = adopted.adoption

@@ -7,18 +7,15 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import Annotated, Any, Final, cast
 
 import typer
 
 from ebbtide.cli.consoles import say
-from ebbtide.clients.kubernetes import ApiError
+from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.errors import EbbtideError
 from ebbtide.text import command_line, did_you_mean, printable
 from ebbtide.values.user_files import UserFileError, parse_json, read_text
-
-if TYPE_CHECKING:
-    from ebbtide.clients.kubernetes import Api
 
 PROJECT_FILE: Final = ".ebbtide.json"
 """Name of the file in the project's folder, which is the current one or the nearest above it."""
@@ -108,7 +105,7 @@ def complete(options: dict[str, Any]) -> None:
             options[key] = value
 
 
-def namespace_of(api: "Api", given: str) -> str:
+def namespace_of(api: Api, given: str) -> str:
     """Return the namespace of a workload: the given one, the configured default, the context's, or without
     any the one of the caller's team, which is then named on standard error. A caller with rights in the
     namespace `default`, such as an administrator, is of no team.
@@ -125,7 +122,7 @@ def namespace_of(api: "Api", given: str) -> str:
     return team or api.namespace
 
 
-def _team_namespace(api: "Api") -> str:
+def _team_namespace(api: Api) -> str:
     """Return the namespace of the only team, or of the only one whose Jobs the caller may list; empty if
     there is none, or no usable profile is named."""
     from ebbtide.placement import Profile, ProfileError
@@ -144,7 +141,7 @@ def _team_namespace(api: "Api") -> str:
     return names[0] if len(names) == 1 else ""
 
 
-def _may_list_jobs(api: "Api", namespace: str) -> bool:
+def _may_list_jobs(api: Api, namespace: str) -> bool:
     access = {"namespace": namespace, "verb": "list", "group": "batch", "resource": "jobs"}
     review = {
         "apiVersion": "authorization.k8s.io/v1",

@@ -3,12 +3,14 @@ statuses."""
 
 import codecs
 import io
+import json
 import os
 import re
 import shutil
 import sys
 import time
 import unicodedata
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from enum import IntEnum
 from functools import cache
@@ -20,8 +22,6 @@ import typer
 from ebbtide.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
-
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
 
@@ -81,6 +81,11 @@ def write(text: str, out: Path | None) -> None:
     except OSError as error:
         error.filename = str(out)
         raise
+
+
+def write_json(document: object, out: Path | None = None) -> None:
+    """Write a document as JSON to a file, or by default to standard output."""
+    write(json.dumps(document, indent=2) + "\n", out)
 
 
 class _Trimmed:

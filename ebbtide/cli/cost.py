@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ebbtide.cli.consoles import ExitStatus, say, screen, write
+from ebbtide.cli.consoles import ExitStatus, say, screen, write, write_json
 from ebbtide.cli.options import Context, duration
 from ebbtide.clients.kubernetes import Api
 
@@ -79,7 +78,7 @@ def cost(
             write(_csv(made), None)
         case CostFormat.JSON:
             billed = {"billing": [asdict(item) for item in compared]} if billing else {}
-            write(json.dumps(_document(made) | billed, indent=2) + "\n", None)
+            write_json(_document(made) | billed)
     if any(not item.agrees for item in compared):
         raise typer.Exit(ExitStatus.FOUND)
 

@@ -1,6 +1,7 @@
 """The `cp` command. Dependencies are imported on execution."""
 
 import sys
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,8 +18,6 @@ from ebbtide.text import several
 from ebbtide.work.errors import WorkloadError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from ebbtide.clients.kubernetes.objects import Object
 
 _READ: Final = (

@@ -1,8 +1,8 @@
 """The `doctor` and `quota` commands. Their dependencies are imported on execution."""
 
-import json
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from ebbtide.cli.consoles import ExitStatus, console, say, write
+from ebbtide.cli.consoles import ExitStatus, console, say, write_json
 from ebbtide.cli.options import (
     BackendStack,
     ConfigFile,
@@ -24,8 +24,6 @@ from ebbtide.cli.options import (
 from ebbtide.errors import EbbtideError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ebbtide.analysis.preview.stack_files import StackFiles
     from ebbtide.analysis.quotas import Quota, QuotaCheck
     from ebbtide.analysis.recording.recording import Recording
@@ -72,7 +70,7 @@ def doctor(
 
     findings = list(examine(files, recording, name, quotas, offline=offline, reading=drift))
     if format_ is PreviewFormat.JSON:
-        write(json.dumps([asdict(finding) for finding in findings], indent=2) + "\n", None)
+        write_json([asdict(finding) for finding in findings])
     else:
         _show(findings)
     if any(finding.status == "problem" for finding in findings):
@@ -117,8 +115,7 @@ def quota(
     recording = record_stack(files)
     checks = quota_checks(files, recording)
     if format_ is PreviewFormat.JSON:
-        rows = [_row(account, check) for (_, account), own in checks.items() for check in own]
-        write(json.dumps(rows, indent=2) + "\n", None)
+        write_json([_row(account, check) for (_, account), own in checks.items() for check in own])
     else:
         show_checks(files, checks)
         if types := without_quota(read_pools(recording)):

@@ -1,6 +1,5 @@
 """The `follow` command and the `--submit` option. Dependencies are imported on execution."""
 
-import json
 import sys
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from ebbtide.cli.config import namespace_of
-from ebbtide.cli.consoles import ExitStatus, console, say, write
+from ebbtide.cli.consoles import ExitStatus, console, say, write_json
 from ebbtide.cli.options import Context, Format, PreviewFormat, available_profile
 from ebbtide.clients.kubernetes import Api
 from ebbtide.operations.engine.interrupts import repeated_interrupts
@@ -196,7 +195,7 @@ def _follow(
         document = end_document(snapshot, namespace, progress, profile)
         if row:
             document |= {key: row.document(clock.now())[key] for key in ("attempts", "cost")}
-        write(json.dumps(document, indent=2) + "\n", None)
+        write_json(document)
     else:
         say(own_lines(end_message(snapshot, progress, profile), logs=logs))
         if profile:

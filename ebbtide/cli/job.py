@@ -4,7 +4,6 @@ Only --submit creates objects. Dependencies are imported on execution.
 """
 
 import dataclasses
-import json
 import os
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ import typer
 
 from ebbtide.cli import follow as follow_command
 from ebbtide.cli.config import complete
-from ebbtide.cli.consoles import write
+from ebbtide.cli.consoles import write, write_json
 from ebbtide.cli.options import Context, Format, PreviewFormat
 from ebbtide.cli.replay import show_when
 from ebbtide.clients.kubernetes import Api
@@ -24,8 +23,6 @@ from ebbtide.work.errors import Problems, WorkloadError
 from ebbtide.work.tasks import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ebbtide.placement import Profile
 
 _PROFILE: Final = "EBBTIDE_PROFILE"
@@ -231,8 +228,7 @@ def give(manifests: Sequence[dict[str, Any]], profile: "Profile", options: dict[
     if options["context"]:
         raise WorkloadError("--context needs --submit or --when: without them, no cluster is used.")
     if options["format_"] is PreviewFormat.JSON:
-        document = {"apiVersion": "v1", "kind": "List", "items": manifests}
-        write(json.dumps(document, indent=2) + "\n", None)
+        write_json({"apiVersion": "v1", "kind": "List", "items": manifests})
         return
     import yaml
 

@@ -1,15 +1,15 @@
 """The commands for existing workloads: `jobs`, `cancel`, `rerun` and `why`. Dependencies are imported on
 execution."""
 
-import json
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from ebbtide.cli.config import namespace_of
-from ebbtide.cli.consoles import say, show, write
+from ebbtide.cli.consoles import say, show, write_json
 from ebbtide.cli.options import (
     AllNamespaces,
     Context,
@@ -30,8 +30,6 @@ from ebbtide.values.given_command import given_command
 from ebbtide.work.errors import ClusterError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from rich.console import RenderableType
 
     from ebbtide.operations.traces.when import Estimate
@@ -83,7 +81,7 @@ def jobs(
         starts = starts_of(api, place, cluster)
     if format_ is PreviewFormat.JSON:
         rows = [_document(row, clock.now(), starts) for row in read()]
-        write(json.dumps({"version": listing.VERSION, "workloads": rows}, indent=2) + "\n", None)
+        write_json({"version": listing.VERSION, "workloads": rows})
         return
     show(lambda: _table(read(), clock.now(), place, starts, ended=ended), ClusterError, watch=watch)
 
@@ -170,7 +168,7 @@ def _cost(row: "ListedWorkload") -> str:
 
 def _reasons(
     rows: "Sequence[ListedWorkload]", now: datetime, starts: "Mapping[tuple[str, str], Estimate]"
-) -> "Iterator[str]":
+) -> Iterator[str]:
     """Yield the reasons of states, each once with the workloads that have it."""
     groups: dict[tuple[object, ...], list[ListedWorkload]] = {}
     for row in rows:
@@ -283,7 +281,7 @@ def why(
             "name": evidence.name,
             "cause": cause.document() if cause else None,
         }
-        write(json.dumps(document, indent=2) + "\n", None)
+        write_json(document)
         return
     subject = f"{evidence.kind[0].upper()}{evidence.kind[1:]} {evidence.name}"
     say(f"{subject} waits: {cause}" if cause else f"{subject} does not wait{_phase(evidence)}.")

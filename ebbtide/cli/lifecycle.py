@@ -1,7 +1,8 @@
 """The `sleep`, `wake`, `extend`, `reap` and `destroy` commands, importing what they need when they run."""
 
 import sys
-from datetime import timedelta
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,9 +31,6 @@ from ebbtide.values.cloud_kind import CloudKind
 from ebbtide.values.given_command import given_command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
     from rich.table import Table
 
     from ebbtide.operations.ending.expiry import Reaping
@@ -184,7 +182,7 @@ def reap(
         raise typer.Exit(ExitStatus.FOUND)
 
 
-def _show(report: "Reaping", now: "datetime") -> None:
+def _show(report: "Reaping", now: datetime) -> None:
     """Print tables of what has expired, and reasons why some remain."""
     output = console(sys.stdout)
     if report.stacks:
@@ -216,7 +214,7 @@ def _resources(report: "Reaping") -> "Table":
     return table
 
 
-def _table(report: "Reaping", now: "datetime") -> "Table":
+def _table(report: "Reaping", now: datetime) -> "Table":
     from ebbtide.analysis.preview.fitted_table import plain_table
 
     columns = ("STACK", "EXPIRED AT", "AGO", "CLUSTER", "IDLE $/H", "STATE")
@@ -306,7 +304,7 @@ def destroy(
     def ask_name(question: str) -> str | None:
         return typer.prompt(question) if confirm_name is None and is_asked else confirm_name
 
-    def ask_orphans(question: str, lines: "Iterable[str]") -> bool:
+    def ask_orphans(question: str, lines: Iterable[str]) -> bool:
         if delete_orphans or not is_asked:
             return delete_orphans
         for line in lines:

@@ -1,6 +1,7 @@
 """The `logs` command. Dependencies are imported on execution."""
 
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -14,8 +15,6 @@ from ebbtide.values import clock
 from ebbtide.work.errors import WorkloadError, answered
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ebbtide.clients.kubernetes.objects import Object
     from ebbtide.placement import Profile
     from ebbtide.work.evidence import Evidence
@@ -87,7 +86,7 @@ def logs(  # noqa: PLR0913 - one parameter an option
         raise SystemExit(ExitStatus.FOUND)
 
 
-def _links(profile: "Profile", namespace: str, workspace: str, pods: "Mapping[str, str]") -> str:
+def _links(profile: "Profile", namespace: str, workspace: str, pods: Mapping[str, str]) -> str:
     from ebbtide.work.logs import log_link, log_query
 
     link = log_link(profile, namespace=namespace, workspace=workspace, **pods)

@@ -1,6 +1,5 @@
 """The `machines` and `prices refresh` commands. Their dependencies are imported on execution."""
 
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ebbtide.cli.consoles import ExitStatus, console, say, write
+from ebbtide.cli.consoles import ExitStatus, console, say, write, write_json
 from ebbtide.cli.options import ConfigFile, Cwd, Format, Out, PreviewFormat, Stack, stack_files
 from ebbtide.errors import EbbtideError
 from ebbtide.text import did_you_mean
@@ -77,7 +76,7 @@ def machines(
     else:
         offers = [offer for kind in clouds for offer in machine_offers(kind, gpu=gpu, region=region)]
     if format_ is PreviewFormat.JSON:
-        write(json.dumps([_document(offer, carbon=carbon) for offer in offers], indent=2) + "\n", None)
+        write_json([_document(offer, carbon=carbon) for offer in offers])
     elif offers and carbon:
         _show_carbon(offers)
     elif offers:

@@ -1,7 +1,7 @@
 """The `profile` and `schema` commands. Their dependencies are imported on execution."""
 
 import importlib
-import json
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from types import FunctionType
@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
-from ebbtide.cli.consoles import write
+from ebbtide.cli.consoles import write, write_json
 from ebbtide.cli.error_output import is_installed
 from ebbtide.cli.options import ConfigFile, Cwd, Out, PreviewFormat, Stack, stack_files
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ebbtide.analysis.preview.stack_files import StackFiles
     from ebbtide.placement.profile import Profile
 
@@ -150,4 +148,4 @@ def schema(
     module, name = _SCHEMAS[document]
     member = getattr(importlib.import_module(module), name)
     written = member() if isinstance(member, FunctionType) else json_schema(member)
-    write(json.dumps(written, indent=2) + "\n", out)
+    write_json(written, out)

@@ -1,9 +1,9 @@
 """The `replay` and `trace` commands, and the option `--when`. Dependencies are imported on execution."""
 
-import json
 import secrets
 import sys
 import time
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ebbtide.cli.config import namespace_of
-from ebbtide.cli.consoles import console, say, write
+from ebbtide.cli.consoles import console, say, write, write_json
 from ebbtide.cli.consoles import screen as screen_of
 from ebbtide.cli.error_output import require
 from ebbtide.cli.options import (
@@ -34,8 +34,6 @@ from ebbtide.cli.options import (
 from ebbtide.clients.kubernetes import Api
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from ebbtide.analysis.preview.stack_files import StackFiles
     from ebbtide.operations.traces.existing import ExistingWork
     from ebbtide.operations.traces.when import Estimate, Present
@@ -242,7 +240,7 @@ def show_when(api: Api, manifest: dict[str, Any], profile: "Profile", format_: P
             **start.document(),
             "notes": present.notes,
         }
-        write(json.dumps(document, indent=2) + "\n", None)
+        write_json(document)
         return
     place = f": position {start.position} in queue {start.queue}" if start.queue else ""
     sentences = [

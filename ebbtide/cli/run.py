@@ -1,6 +1,7 @@
 """The `run` and `sweep` commands. Dependencies are imported on execution."""
 
 import sys
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -21,8 +22,6 @@ from ebbtide.work.errors import Problems, WorkloadError
 from ebbtide.work.tasks import CodeIn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from ebbtide.clients.kubernetes.objects import Object
     from ebbtide.placement import Profile
     from ebbtide.work.runs.folder import Folder

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,8 +25,6 @@ from ebbtide.values import durations
 from ebbtide.values.given_command import given_command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from rich.console import Console
 
     from ebbtide.analysis.preview.stack_files import StackFiles
@@ -115,7 +114,7 @@ def up(
 
 
 def _adoption_refusals(
-    update: "Update", recording: "Recording", deployment: "Mapping[str, Any]"
+    update: "Update", recording: "Recording", deployment: Mapping[str, Any]
 ) -> tuple[str, ...]:
     """Print what the engine would update of adopted resources, and return why it must not."""
     from ebbtide.operations.adopting import resources
@@ -130,7 +129,7 @@ def _adoption_refusals(
     return checked.refusals
 
 
-def _conclude(update: "Update", seconds: float, costs: "Iterable[str]") -> None:
+def _conclude(update: "Update", seconds: float, costs: Iterable[str]) -> None:
     """Print the end of an update; after changes also their number, the time that they took, and the cost."""
     update.log(f"Stack {update.stack.name} matches its declaration.")
     if counts := [f"{count} {word}" for word, count in update.made.items() if count]:
