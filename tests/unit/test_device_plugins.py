@@ -25,6 +25,10 @@ def _on(cloud: str, addons: Declaration, **pool: Any) -> Declaration:
     return changed(EXISTING[cloud], pools=pools, addons=addons)
 
 
+def _without_driver(accelerator: str) -> Declaration:
+    return {"type": accelerator, "driver": "none"}
+
+
 def _daemon_set(image: str, tolerations: list[Any], *expressions: Any, **metadata: Any) -> dict[str, Any]:
     terms = {"nodeSelectorTerms": [{"matchExpressions": list(expressions)}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
@@ -47,57 +51,40 @@ def _daemon_set(image: str, tolerations: list[Any], *expressions: Any, **metadat
 _PLUGIN = "registry.example:5000/mirror/k8s-device-plugin:v0.18.0"
 _INSTALLER = "cos-nvidia-installer:fixed"
 _IN_SYSTEM = {"namespace": "kube-system", "name": "nvidia-gpu-device-plugin-large-cos"}
+_BY_AKS = {"namespace": "kube-system", "labels": {"kubernetes.azure.com/managedby": "aks"}}
+_AKS, _GKE = _on("aks", {}), _on("gke", {})
 
 
 @pytest.mark.parametrize(
     ("declaration", "daemon_set", "beside"),
     [
         # The pool's own taint keeps NVIDIA's manifest off; without it, both plugins run.
-        (_on("aks", {}), _daemon_set(_PLUGIN, _GPU_TAINT), ""),
+        (_AKS, _daemon_set(_PLUGIN, _GPU_TAINT), ""),
         (_on("aks", {}, **_UNTAINTED), _daemon_set(_PLUGIN, []), "would ebbtide-nvidia-device-plugin"),
-        (_on("aks", {}), _daemon_set(_PLUGIN, _EVERYTHING), "would ebbtide-nvidia-device-plugin"),
-        (_on("aks", {}), _daemon_set(_PLUGIN, _EVERYTHING, _DISCOVERED), "may ebbtide-nvidia-device-plugin"),
-        (_on("aks", {}), _daemon_set(_PLUGIN, _EVERYTHING, _ELSEWHERE), ""),
+        (_AKS, _daemon_set(_PLUGIN, _EVERYTHING), "would ebbtide-nvidia-device-plugin"),
+        (_AKS, _daemon_set(_PLUGIN, _EVERYTHING, _DISCOVERED), "may ebbtide-nvidia-device-plugin"),
+        (_AKS, _daemon_set(_PLUGIN, _EVERYTHING, _ELSEWHERE), ""),
         (_on("aks", {"drivers": "none"}), _daemon_set(_PLUGIN, _EVERYTHING), ""),
         (
-            _on(
-                "aks", {"drivers": "gpu-operator"}, accelerator={"type": "nvidia-a100-80gb", "driver": "none"}
-            ),
+            _on("aks", {"drivers": "gpu-operator"}, accelerator=_without_driver("nvidia-a100-80gb")),
             _daemon_set(_PLUGIN, _EVERYTHING),
             "would the stack's NVIDIA GPU Operator",
         ),
-        (_on("aks", {}), _daemon_set("docker.io/rocm/k8s-device-plugin", _EVERYTHING), ""),
-        (
-            _on("aks", {}),
-            _daemon_set("nvcr.io/nvidia/cloud-native/k8s-rdma-shared-dev-plugin", _EVERYTHING),
-            "",
-        ),
-        (
-            _on("aks", {}),
-            _daemon_set(
-                _PLUGIN,
-                _EVERYTHING,
-                namespace="kube-system",
-                labels={"kubernetes.azure.com/managedby": "aks"},
-            ),
-            "",
-        ),
-        (_on("gke", {}), _daemon_set(_PLUGIN, _EVERYTHING), "would GKE's device plugin"),
+        (_AKS, _daemon_set("docker.io/rocm/k8s-device-plugin", _EVERYTHING), ""),
+        (_AKS, _daemon_set("nvcr.io/nvidia/cloud-native/k8s-rdma-shared-dev-plugin", _EVERYTHING), ""),
+        (_AKS, _daemon_set(_PLUGIN, _EVERYTHING, **_BY_AKS), ""),
+        (_GKE, _daemon_set(_PLUGIN, _EVERYTHING), "would GKE's device plugin"),
         (
             _on("gke", {"drivers": "none"}, labels={"gke-no-default-nvidia-gpu-device-plugin": "true"}),
             _daemon_set(_PLUGIN, _EVERYTHING),
             "",
         ),
-        (
-            _on("gke", {}),
-            _daemon_set("gke/nvidia-gpu-device-plugin", _EVERYTHING, _ON_GPUS, **_IN_SYSTEM),
-            "",
-        ),
+        (_GKE, _daemon_set("gke/nvidia-gpu-device-plugin", _EVERYTHING, _ON_GPUS, **_IN_SYSTEM), ""),
         # Google's installers of today avoid nodes with GKE's driver; those of earlier years do not.
-        (_on("gke", {}), _daemon_set(_INSTALLER, _EVERYTHING, _ON_GPUS, _WITHOUT_DRIVER), ""),
-        (_on("gke", {}), _daemon_set(_INSTALLER, _EVERYTHING, _ON_GPUS), "would GKE's driver"),
+        (_GKE, _daemon_set(_INSTALLER, _EVERYTHING, _ON_GPUS, _WITHOUT_DRIVER), ""),
+        (_GKE, _daemon_set(_INSTALLER, _EVERYTHING, _ON_GPUS), "would GKE's driver"),
         (
-            _on("gke", {"drivers": "daemonset"}, accelerator={"type": "nvidia-l4", "driver": "none"}),
+            _on("gke", {"drivers": "daemonset"}, accelerator=_without_driver("nvidia-l4")),
             _daemon_set(_INSTALLER, _EVERYTHING, _ON_GPUS, _WITHOUT_DRIVER),
             "would ebbtide-nvidia-installer-cos",
         ),
@@ -118,7 +105,7 @@ def test_a_second_installer_on_a_pool(declaration: Declaration, daemon_set: Any,
 
 def test_the_stacks_own_are_ignored() -> None:
     """The second update reads them from the cluster."""
-    recording = synth(_on("aks", {}))
+    recording = synth(_AKS)
     (own,) = (dict(item.inputs) for item in recording.of_type("kubernetes:apps/v1:DaemonSet"))
     assert list(conflicts(recording, [copy.deepcopy(own)])) == []
     own["metadata"] = {"name": "copied", "namespace": "kube-system"}
@@ -128,7 +115,7 @@ def test_the_stacks_own_are_ignored() -> None:
 
 def test_the_command_that_removes_it() -> None:
     """A chart is uninstalled; the objects of an operator would be created again."""
-    recording = synth(_on("aks", {}))
+    recording = synth(_AKS)
     release = {"meta.helm.sh/release-name": "plugin"}
     managed = [{"kind": "ClusterPolicy", "name": "cluster-policy"}]
     chart = _daemon_set(_PLUGIN, _EVERYTHING, annotations=release)
