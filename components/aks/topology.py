@@ -172,7 +172,7 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
     grants = identity.grants if identity else ()
     system = declaration.system_pool
     declared = declaration.addons.logs
-    logs = declared and LogStore(f"{name}-logs", declaration, declared, group, labels, inside)
+    logs = LogStore(f"{name}-logs", declaration, declared, group, labels, inside) if declared else None
     cluster = Cluster(
         f"{name}-cluster",
         ClusterArgs(
