@@ -33,11 +33,7 @@ GKE: Declaration = {
 AKS: Declaration = {
     "name": "train",
     "owner": "vision-team",
-    "cloud": {
-        "kind": "aks",
-        "subscription": "00000000-0000-0000-0000-000000000001",
-        "location": "eastus",
-    },
+    "cloud": {"kind": "aks", "subscription": "00000000-0000-0000-0000-000000000001", "location": "eastus"},
     "pools": [
         {"name": "system", "role": "system", "machine": "Standard_D4s_v5", "nodes": {"max": 4}},
         {"name": "cpu", "machine": "Standard_D8s_v5", "capacity": "spot", "nodes": {"max": 10}},
@@ -90,8 +86,7 @@ _GKE_CAPACITIES = st.one_of(
     st.just({"kind": "reservation", "name": "held-for-us"}),
 )
 _GKE_SCHEDULED = st.one_of(
-    _RUN.map(lambda run: {"kind": "flex-start", **run}),
-    _RUN.map(lambda run: {"kind": "queued", **run}),
+    _RUN.map(lambda run: {"kind": "flex-start", **run}), _RUN.map(lambda run: {"kind": "queued", **run})
 )
 _GKE_HARDWARE = st.one_of(
     st.tuples(_GKE_CPU.map(lambda name: {"machine": name}), _GKE_CAPACITIES),

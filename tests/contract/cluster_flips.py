@@ -39,12 +39,7 @@ MAINTENANCE = {
 CLUSTER = [
     flip("Cluster.commitments", GKE, "commitments", [COMMITMENT]),
     *(
-        flip(
-            f"Commitment.{field}",
-            GKE,
-            "commitments",
-            *([COMMITMENT | change] for change in changes),
-        )
+        flip(f"Commitment.{field}", GKE, "commitments", *([COMMITMENT | change] for change in changes))
         for field, *changes in (
             ("machines", {"machines": "n2-standard-8"}, {}),
             ("region", {"region": "us-central1"}, {}),
@@ -272,12 +267,7 @@ TENANCY = [
     ),
     team("Team.load_balancers", "loadBalancers", value=True),
     *(team(f"Limits.{name}", "limits", {name: 10}, {}) for name in ("jobs", "pods", "objects")),
-    flip(
-        "Limits.experiments",
-        changed(TEAM, addons={"katib": {}}),
-        "teams.0.limits",
-        {"experiments": 10},
-    ),
+    flip("Limits.experiments", changed(TEAM, addons={"katib": {}}), "teams.0.limits", {"experiments": 10}),
     team("Team.queues", "queues", [{"queue": "gpus", "as": "mine"}]),
     *(
         team(f"QueueUse.{field}", "queues", [{"queue": "gpus"} | use], [{"queue": "gpus"}])

@@ -101,9 +101,7 @@ _REFUSED: dict[str, tuple[Callable[[], dict[str, Any]], dict[str, str]]] = {
         lambda: declaration(
             cloud={**GKE["cloud"], "kubernetesVersion": "1.33", "releaseChannel": "extended"}
         ),
-        {
-            "addons.gadget": "Acme Gadget needs Kubernetes 1.34 or later, and kubernetesVersion is 1.33.",
-        },
+        {"addons.gadget": "Acme Gadget needs Kubernetes 1.34 or later, and kubernetesVersion is 1.33."},
     ),
 }
 

@@ -66,10 +66,7 @@ _JOB = ("--image", "busybox", "--pool", "t4-spot", "--gpus", "4", "--memory", "4
         (["prices", "refresh", "dev-aks"], "gke,clouds"),
         (["follow", "train"], "cluster"),
         (["job", "train", "--profile", "profile.json", *_JOB, "--submit"], "cluster"),
-        (
-            ["sweep", "train", "--profile", "profile.json", *_JOB, "--set", "seed=1,2", "--submit"],
-            "cluster",
-        ),
+        (["sweep", "train", "--profile", "profile.json", *_JOB, "--set", "seed=1,2", "--submit"], "cluster"),
     ],
     ids=" ".join,
 )

@@ -39,10 +39,7 @@ _TABLES = {
         "aks,westeurope,Standard_D4als_v9,0.16,0.04,,",
         "aks,eastus,Standard_ND128isr_NDR_GB200_v6,48,,,",
     ),
-    "boot_disks": (
-        "cloud,machines,types",
-        "gke,n5d-*,hyperdisk-balanced",
-    ),
+    "boot_disks": ("cloud,machines,types", "gke,n5d-*,hyperdisk-balanced"),
     "quotas": (
         "cloud,family,accelerator,on_demand,spot",
         "gke,n5d,,N5D_CPUS,N5D_CPUS",

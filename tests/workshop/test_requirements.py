@@ -24,12 +24,7 @@ def _locked(name: str) -> dict[str, str]:
     return {match["name"]: match["version"] for match in _PINNED.finditer(_text(name))}
 
 
-_LOCKS = [
-    "requirements",
-    "tests/requirements",
-    "tests/packaging/requirements",
-    "policies/requirements",
-]
+_LOCKS = ["requirements", "tests/requirements", "tests/packaging/requirements", "policies/requirements"]
 
 
 @pytest.mark.parametrize("name", _LOCKS)

@@ -95,8 +95,7 @@ Change: TypeAlias = Literal["in place", "recreates nodes", "fixed"]
 """Effect of a changed input on an existing pool. `recreates nodes`: an upgrade, a few nodes at a time.
 `fixed`: `ebbtide up` replaces the pool."""
 POOL_TYPES: Final = by_cloud(
-    gke="gcp:container/nodePool:NodePool",
-    aks="azure-native:containerservice:AgentPool",
+    gke="gcp:container/nodePool:NodePool", aks="azure-native:containerservice:AgentPool"
 )
 """Type tokens of node pools."""
 _NEW: Final = frozenset({"name", "namePrefix", "initialNodeCount"})
@@ -151,9 +150,7 @@ def rfc3339(moment: datetime) -> str:
 
 
 Moment = Annotated[
-    datetime,
-    BeforeValidator(_moment, json_schema_input_type=str),
-    PlainSerializer(rfc3339, return_type=str),
+    datetime, BeforeValidator(_moment, json_schema_input_type=str), PlainSerializer(rfc3339, return_type=str)
 ]
 """A time with its time zone: `2026-12-01T08:00Z`."""
 

@@ -138,10 +138,7 @@ def whole_schema() -> dict[str, Any]:
     """Return the JSON Schema of a declaration that extends nothing. The name may be missing."""
     schema = Cluster.model_json_schema(by_alias=True, mode="validation", schema_generator=_WithoutNull)
     schema["required"].remove("name")
-    schema["properties"] = {
-        "extends": {"type": "string", "description": _EXTENDS},
-        **schema["properties"],
-    }
+    schema["properties"] = {"extends": {"type": "string", "description": _EXTENDS}, **schema["properties"]}
     for name, cloud in (("Gke", CloudKind.GKE), ("Aks", CloudKind.AKS)):
         listed: dict[str, Any] = {"enum": Locations(cloud).names()}
         displayed = {"pattern": "[A-Z ]"}  # as Azure displays it

@@ -53,8 +53,7 @@ _EFFECTS: Final = words(
 )
 _GPUS: Final = "nodeConfig.guestAccelerators[0]"
 _Image = Annotated[
-    Name,
-    BeforeValidator(lambda value: value, json_schema_input_type=Literal["cos", "ubuntu", "azure-linux"]),
+    Name, BeforeValidator(lambda value: value, json_schema_input_type=Literal["cos", "ubuntu", "azure-linux"])
 ]
 """A node image. The rule `known-node-image` refuses those of the other cloud."""
 
@@ -120,8 +119,7 @@ class GpuSharingConfig(Declared):
     """Sharing of one GPU by several containers, without memory isolation."""
 
     gpu_sharing_strategy: Annotated[
-        Literal["time-sharing", "mps"],
-        gke(at=f"{_GPUS}.gpuSharingConfig.gpuSharingStrategy", form=CONSTANT),
+        Literal["time-sharing", "mps"], gke(at=f"{_GPUS}.gpuSharingConfig.gpuSharingStrategy", form=CONSTANT)
     ] = "time-sharing"
     """`time-sharing` switches between containers; `mps` (NVIDIA Multi-Process Service) runs them at once."""
     max_shared_clients_per_gpu: Annotated[
@@ -459,11 +457,9 @@ class Pool(Declared):
         Positive | None, gke("maxPodsPerNode", form=NUMBER), aks("maxPods", form=NUMBER)
     ] = None
     """Maximum number of pods on a node. Default: the cloud's own."""
-    compact: Annotated[
-        bool,
-        gke("placementPolicy"),
-        only_gke("The field would have no effect on AKS."),
-    ] = False
+    compact: Annotated[bool, gke("placementPolicy"), only_gke("The field would have no effect on AKS.")] = (
+        False
+    )
     """GKE: nodes close together in one zone, for traffic between them. Fixed when the pool is created: to
     change it, give the pool another name. `overrides: {placementPolicy: {policyName: …}}` names a compact or
     workload policy that exists."""

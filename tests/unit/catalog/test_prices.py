@@ -271,10 +271,7 @@ def test_a_queued_t4_has_an_estimate() -> None:
     )
     amount = node.machine_amount("queued")
     assert amount.known == pytest.approx(node.machine_amount("on-demand").known)
-    assert (amount.unknown, amount.estimated) == (
-        (),
-        ("n1-standard-2 (queued)", "nvidia-tesla-t4 (queued)"),
-    )
+    assert (amount.unknown, amount.estimated) == ((), ("n1-standard-2 (queued)", "nvidia-tesla-t4 (queued)"))
     listed = known(CloudKind.GKE, "us-central1", "a3-highgpu-8g")
     assert listed.flex is not None
     assert not listed.is_estimated("queued")

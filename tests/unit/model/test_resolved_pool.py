@@ -148,7 +148,4 @@ def test_a_field_is_written_with_another_value_than_the_default() -> None:
     plain = Pool(name="p", machine="n2-standard-8")
     spot = Pool(name="p", machine="n2-standard-8", capacity=Spot(max_price=0.5), gvnic=False)
     assert not any(field.is_written(plain) for field in fields)
-    assert {field.path for field in fields if field.is_written(spot)} == {
-        "gvnic",
-        "capacity.maxPrice",
-    }
+    assert {field.path for field in fields if field.is_written(spot)} == {"gvnic", "capacity.maxPrice"}

@@ -27,9 +27,7 @@ generated = settings(max_examples=40, deadline=None)
 T4 = {"type": "nvidia-tesla-t4", "count": 4}
 STEADY = {"name": "steady", "machine": "n1-standard-16", "accelerator": T4, "nodes": {"max": 2}}
 ON_GKE = changed(
-    GKE,
-    pools=[*GKE["pools"], STEADY],
-    queues=[{"name": "gpus", "pools": ["t4", "steady"], "fallback": True}],
+    GKE, pools=[*GKE["pools"], STEADY], queues=[{"name": "gpus", "pools": ["t4", "steady"], "fallback": True}]
 )
 ON_AKS = changed(AKS, queues=[{"name": "cpus", "pools": ["cpu", "steady"], "fallback": True}])
 
@@ -260,10 +258,7 @@ def test_a_class_made_by_hand_is_a_class(labels: dict[str, str], taints: list[st
     assert [taint.value for taint in class_taints] == taints
 
 
-@pytest.mark.parametrize(
-    ("pool", "class_taint"),
-    [({"role": "system"}, ()), ({"capacity": "queued"}, ())],
-)
+@pytest.mark.parametrize(("pool", "class_taint"), [({"role": "system"}, ()), ({"capacity": "queued"}, ())])
 def test_no_class_for_what_cannot_be_in_one(pool: Declaration, class_taint: tuple[str, ...]) -> None:
     """A system pool admits pods without a class, and a queued one selects its pods differently."""
     labels = {"cloud.google.com/compute-class": "batch"}
