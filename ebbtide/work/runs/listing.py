@@ -399,7 +399,8 @@ def _listed(
     waits = (
         workload is not None and current.phase is Phase.QUEUED and not condition(workload, "QuotaReserved")
     )
-    preemptions = _preemptions(workload, current)
+    evictions = parts(workload or {}, "status", "schedulingStats", "evictions")
+    preemptions = max(len(current.disrupted), sum(int(item.get("count") or 0) for item in evictions))
     if kind is JOB:
         preemptions = max(preemptions, _replaced(cluster, job, pods))
     end = end_condition(job)
@@ -440,12 +441,6 @@ def _pool(job: Object, pods: Sequence[Object], profile: Profile | None) -> str:
     """Return the pools that a workload's pods select, from their node selector and required node affinity."""
     specs = (part(job, "spec", "template", "spec"), *(part(pod, "spec") for pod in pods))
     return ", ".join(dict.fromkeys(name for spec in specs for name in selected_pools(spec, profile)))
-
-
-def _preemptions(workload: Object | None, current: Progress) -> int:
-    """Return the number of pods that disruptions ended, or of evictions by the queue."""
-    evictions = parts(workload or {}, "status", "schedulingStats", "evictions")
-    return max(len(current.disrupted), sum(int(item.get("count") or 0) for item in evictions))
 
 
 def _replaced(cluster: _Objects, job: Object, pods: Sequence[Object]) -> int:
