@@ -457,9 +457,11 @@ class Pool(Declared):
         Positive | None, gke("maxPodsPerNode", form=NUMBER), aks("maxPods", form=NUMBER)
     ] = None
     """Maximum number of pods on a node. Default: the cloud's own."""
-    compact: Annotated[bool, gke("placementPolicy"), only_gke("The field would have no effect on AKS.")] = (
-        False
-    )
+    compact: Annotated[
+        bool,
+        gke("placementPolicy"),
+        only_gke("The field would have no effect on AKS."),
+    ] = False
     """GKE: nodes close together in one zone, for traffic between them. Fixed when the pool is created: to
     change it, give the pool another name. `overrides: {placementPolicy: {policyName: …}}` names a compact or
     workload policy that exists."""
