@@ -28,6 +28,8 @@ COMMITMENT = {"machines": "e2-standard-4", "count": 2, "usdPerHour": 0.1}
 GKE_VPC = with_value(GKE, "cloud.network", VPC)
 SUBNET = f"{SUBNETS}/nodes"
 RING = "projects/acme-ml/locations/us-central1/keyRings/ml/cryptoKeys"
+DISKS: dict[str, Any] = {"disks": f"{RING}/disks"}
+PRIVATE: dict[str, Any] = {"private": True}
 VAULT = f"{GROUPS}/keys/providers/Microsoft.KeyVault/vaults/ours"
 SET = f"{GROUPS}/keys/providers/Microsoft.Compute/diskEncryptionSets/ours"
 AKS_KEYS = {"secrets": "https://ours.vault.azure.net/keys/secrets/0123", "vault": VAULT}
@@ -90,18 +92,12 @@ GKE_CLOUD = [
     ),
     flip("GkeNetwork.services_range", GKE_VPC, "cloud.network.servicesRange", "other"),
     flip("GkeKeys.secrets", GKE, "cloud.keys", {"secrets": f"{RING}/secrets"}),
-    flip("GkeKeys.disks", GKE, "cloud.keys", {"disks": f"{RING}/disks"}),
+    flip("GkeKeys.disks", GKE, "cloud.keys", DISKS),
     *(
         flip(f"GkeKeys.{data}", with_value(GKE, "teams", _STORED), "cloud.keys", {data: f"{RING}/{data}"})
         for data in ("buckets", "registries")
     ),
-    flip(
-        "GkeKeys.grant",
-        GKE,
-        "cloud.keys",
-        {"disks": f"{RING}/disks", "grant": False},
-        {"disks": f"{RING}/disks"},
-    ),
+    flip("GkeKeys.grant", GKE, "cloud.keys", DISKS | {"grant": False}, DISKS),
     flip("Gke.maintenance", GKE, "cloud.maintenance", MAINTENANCE),
     *(
         flip(field, with_value(GKE, "cloud.maintenance", MAINTENANCE), f"cloud.maintenance.{path}", value)
@@ -144,13 +140,7 @@ AKS_CLOUD = [
     flip("AksAccess.admins", AKS, "cloud.access.admins", ADMINS),
     flip("AksAccess.networks", AKS, "cloud.access.networks", ["203.0.113.0/24"]),
     flip("AksAccess.private", AKS, "cloud.access", {"private": True}),
-    flip(
-        "AksAccess.private_dns_zone",
-        AKS,
-        "cloud.access",
-        {"private": True, "privateDnsZone": "none"},
-        {"private": True},
-    ),
+    flip("AksAccess.private_dns_zone", AKS, "cloud.access", PRIVATE | {"privateDnsZone": "none"}, PRIVATE),
     flip("AksAccess.login", AKS, "cloud.access.login", "workloadidentity"),
     flip("AksNetwork.nodes", AKS, "cloud.network.nodes", "10.225.0.0/16"),
     flip("AksNetwork.pods", AKS, "cloud.network.pods", "10.246.0.0/16"),
@@ -457,8 +447,8 @@ _AKS = [
         "AksAccess.private_dns_zone",
         _AKS_SUBNET,
         "cloud.access",
-        {"private": True, "privateDnsZone": _ZONE},
-        {"private": True},
+        PRIVATE | {"privateDnsZone": _ZONE},
+        PRIVATE,
     ),
     flip("AksNetwork.services", AKS, "cloud.network.services", "172.20.4.0/29"),
     Flip("Reservation.name", AKS_CPU, changed(AKS, pools=[AKS["pools"][0], *_HELD])),

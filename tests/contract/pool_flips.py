@@ -21,7 +21,12 @@ from tests.declarations import AKS, GKE, Declaration, changed, only
 GKE_QUEUED = only(GKE, machine="a2-highgpu-1g", capacity="queued")
 GKE_RDMA = only(GKE, machine="a3-ultragpu-8g", zones=["us-central1-a"], capacity="spot")
 TIME = {"gpuSharingStrategy": "time-sharing"}
-MPS = {"gpuSharingStrategy": "mps", "maxSharedClientsPerGpu": 2}
+TWO = {"maxSharedClientsPerGpu": 2}
+MPS = {"gpuSharingStrategy": "mps", **TWO}
+SSD = {"localSsdCount": 1}
+IMAGE = {"diskImage": "global/images/a"}
+RESERVED = {"kind": "reservation"}
+AKS_WITH_CACHE = only(AKS, machine="Standard_D8ds_v5")
 GROUP = f"{GROUPS}/held/providers/Microsoft.Compute/capacityReservationGroups/ours"
 PERIOD = {"from": "2026-12-01T08:00Z", "until": "2026-12-08T08:00Z"}
 UNKNOWN = {"type": "n9-standard-8", "vcpus": 8, "memoryGib": 32.0}
@@ -43,20 +48,13 @@ GKE_POOL = [
     work("Accelerator.type", GKE_GPU, "accelerator.type", "nvidia-tesla-v100"),
     work("Accelerator.count", GKE_GPU, "accelerator.count", 2),
     work("Accelerator.driver", GKE_GPU, "accelerator.driver", "latest"),
-    work(
-        "Accelerator.gpu_sharing_config",
-        GKE_GPU,
-        "accelerator.gpuSharingConfig",
-        {"maxSharedClientsPerGpu": 2},
-    ),
-    work(
-        "GpuSharingConfig.gpu_sharing_strategy", GKE_GPU, "accelerator.gpuSharingConfig", MPS, {**MPS, **TIME}
-    ),
-    work(
-        "GpuSharingConfig.max_shared_clients_per_gpu",
-        GKE_GPU,
-        "accelerator.gpuSharingConfig",
-        *({"maxSharedClientsPerGpu": clients} for clients in (3, 2)),
+    *(
+        work(field, GKE_GPU, "accelerator.gpuSharingConfig", *values)
+        for field, *values in (
+            ("Accelerator.gpu_sharing_config", TWO),
+            ("GpuSharingConfig.gpu_sharing_strategy", MPS, {**MPS, **TIME}),
+            ("GpuSharingConfig.max_shared_clients_per_gpu", {"maxSharedClientsPerGpu": 3}, TWO),
+        )
     ),
     work(
         "Accelerator.gpu_partition_size",
@@ -97,19 +95,9 @@ GKE_POOL = [
     work("Pool.location_policy", GKE_SPOT, "locationPolicy", "balanced"),
     work("Disk.size_gib", GKE_CPU, "disk.sizeGib", 50),
     work("Disk.type", GKE_CPU, "disk.type", "pd-ssd"),
-    work(
-        "Pool.ephemeral_storage_local_ssd_config",
-        GKE_CPU,
-        "ephemeralStorageLocalSsdConfig",
-        {"localSsdCount": 1},
-    ),
-    work("Pool.local_nvme_ssd_block_config", GKE_CPU, "localNvmeSsdBlockConfig", {"localSsdCount": 1}),
-    work(
-        "LocalSsdConfig.local_ssd_count",
-        GKE_CPU,
-        "localNvmeSsdBlockConfig",
-        *({"localSsdCount": count} for count in (2, 1)),
-    ),
+    work("Pool.ephemeral_storage_local_ssd_config", GKE_CPU, "ephemeralStorageLocalSsdConfig", SSD),
+    work("Pool.local_nvme_ssd_block_config", GKE_CPU, "localNvmeSsdBlockConfig", SSD),
+    work("LocalSsdConfig.local_ssd_count", GKE_CPU, "localNvmeSsdBlockConfig", {"localSsdCount": 2}, SSD),
     work("Pool.image", GKE_CPU, "image", "ubuntu"),
     work("Pool.drain_timeout", GKE_CPU, "drainTimeout", "30m"),
     work("Pool.protect", GKE_CPU, "protect", True),  # noqa: FBT003 - a value of the declaration
@@ -123,19 +111,13 @@ GKE_POOL = [
     work("Pool.max_pods_per_node", GKE_CPU, "maxPodsPerNode", 32),
     work("Pool.compact", GKE_CPU, "compact", True),  # noqa: FBT003 - a value of the declaration
     work("Pool.image_streaming", GKE_CPU, "imageStreaming", True),  # noqa: FBT003 - a value of the declaration
-    work("Pool.secondary_boot_disks", GKE_CPU, "secondaryBootDisks", [{"diskImage": "global/images/a"}]),
-    work(
-        "SecondaryBootDisk.disk_image",
-        GKE_CPU,
-        "secondaryBootDisks",
-        *([{"diskImage": f"global/images/{name}"}] for name in ("a", "b")),
-    ),
-    work(
-        "SecondaryBootDisk.mode",
-        GKE_CPU,
-        "secondaryBootDisks",
-        [{"diskImage": "global/images/a", "mode": "CONTAINER_IMAGE_CACHE"}],
-        [{"diskImage": "global/images/a"}],
+    *(
+        work(field, GKE_CPU, "secondaryBootDisks", *([disk] for disk in disks))
+        for field, *disks in (
+            ("Pool.secondary_boot_disks", IMAGE),
+            ("SecondaryBootDisk.disk_image", IMAGE, {"diskImage": "global/images/b"}),
+            ("SecondaryBootDisk.mode", IMAGE | {"mode": "CONTAINER_IMAGE_CACHE"}, IMAGE),
+        )
     ),
     work("Pool.gvnic", GKE_CPU, "gvnic", True),  # noqa: FBT003 - a value of the declaration
     work("Pool.gpu_direct", GKE_RDMA, "gpuDirect", "rdma"),
@@ -167,25 +149,14 @@ AKS_POOL = [
     ),
     work("Spot.eviction_policy", AKS_SPOT, "capacity", {"kind": "spot", "evictionPolicy": "Deallocate"}),
     work("Spot.max_price", AKS_SPOT, "capacity", {"kind": "spot", "maxPrice": 0.25}),
-    work(
-        "Reservation.name",
-        AKS_CPU,
-        "capacity",
-        {"kind": "reservation", "name": GROUP},
-        {"kind": "reservation"},
-    ),
+    work("Reservation.name", AKS_CPU, "capacity", RESERVED | {"name": GROUP}, RESERVED),
     work("Nodes.min", AKS_CPU, "nodes.min", 1),
     work("Nodes.max", AKS_CPU, "nodes.max", 7),
     work("Nodes.count", AKS_CPU, "nodes", {"count": 2}, {"count": 1}),
     work("Pool.zones", AKS_CPU, "zones", ["1"]),
     work("Disk.size_gib", AKS_CPU, "disk.sizeGib", 64),
-    work("Disk.type", only(AKS, machine="Standard_D8ds_v5"), "disk.type", "ephemeral"),
-    work(
-        "Disk.kubelet_disk_type",
-        only(AKS, machine="Standard_D8ds_v5"),
-        "disk",
-        {"kubeletDiskType": "Temporary"},
-    ),
+    work("Disk.type", AKS_WITH_CACHE, "disk.type", "ephemeral"),
+    work("Disk.kubelet_disk_type", AKS_WITH_CACHE, "disk", {"kubeletDiskType": "Temporary"}),
     work("Pool.image", AKS_CPU, "image", "azure-linux"),
     work("Pool.labels", AKS_CPU, "labels", {"tier": "gold"}),
     work("Pool.taints", AKS_CPU, "taints", [{"key": "lab"}]),
