@@ -54,23 +54,10 @@ def test_other_forms_are_read(text: str, seconds: int) -> None:
     assert durations.parse(text) == timedelta(seconds=seconds)
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        "",
-        "-",
-        "5",
-        "soon",
-        "30m1h",
-        "1h, 5m",
-        "1500ms",
-        "0.5s",
-        "99999999999d",
-        604800,
-        None,
-        timedelta(0, 0, 1),
-    ],
-)
+_NO_DURATIONS = ["-", "5", "soon", "30m1h", "1500ms", "0.5s", "99999999999d"]
+
+
+@pytest.mark.parametrize("written", [*_NO_DURATIONS, "", "1h, 5m", 604800, None, timedelta(0, 0, 1)])
 def test_no_durations(written: object) -> None:
     """A number without a unit, unknown units, parts of a second, and what a timedelta cannot hold."""
     with pytest.raises(ValueError, match="written with its unit, in whole seconds"):
@@ -189,6 +176,11 @@ def _container(cpu: str, **more: Any) -> dict[str, Any]:
     return {"name": "c", "resources": {"requests": {"cpu": cpu}}, **more}
 
 
+def _pod(*before: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A pod of one container that requests a CPU, with containers before it."""
+    return {"containers": [_container("1")], **({"initContainers": [*before]} if before else {}), **more}
+
+
 _SIDECAR = {"restartPolicy": "Always"}
 
 
@@ -196,36 +188,16 @@ _SIDECAR = {"restartPolicy": "Always"}
     ("spec", "cpu"),
     [
         ({"containers": [_container("1"), _container("500m")]}, "1.5"),
-        ({"containers": [_container("1")], "initContainers": [_container("500m")]}, "1"),
-        ({"containers": [_container("1")], "initContainers": [_container("3"), _container("2")]}, "3"),
-        ({"containers": [_container("1")], "initContainers": [_container("2", **_SIDECAR)]}, "3"),
-        (
-            {
-                "containers": [_container("1")],
-                "initContainers": [_container("2", **_SIDECAR), _container("3")],
-            },
-            "5",
-        ),
-        (
-            {
-                "containers": [_container("1")],
-                "initContainers": [_container("3"), _container("1500m", **_SIDECAR)],
-            },
-            "3",
-        ),
-        ({"containers": [_container("1")], "overhead": {"cpu": "250m"}}, "1.25"),
+        (_pod(_container("500m")), "1"),
+        (_pod(_container("3"), _container("2")), "3"),
+        (_pod(_container("2", **_SIDECAR)), "3"),
+        (_pod(_container("2", **_SIDECAR), _container("3")), "5"),
+        (_pod(_container("3"), _container("1500m", **_SIDECAR)), "3"),
+        (_pod(overhead={"cpu": "250m"}), "1.25"),
         ({"containers": [_container("10m")], "resources": {"requests": {"cpu": "7"}}}, "7"),
-        (
-            {
-                "containers": [_container("1")],
-                "initContainers": [_container("9")],
-                "resources": {"requests": {"cpu": "7"}},
-                "overhead": {"cpu": "1"},
-            },
-            "8",
-        ),
+        (_pod(_container("9"), resources={"requests": {"cpu": "7"}}, overhead={"cpu": "1"}), "8"),
         ({"containers": [{"name": "c"}], "resources": {"limits": {"cpu": "7"}}}, "7"),
-        ({"containers": [_container("1")], "resources": {"limits": {"cpu": "7"}}}, "1"),
+        (_pod(resources={"limits": {"cpu": "7"}}), "1"),
         ({"containers": [{"name": "c", "resources": {"limits": {"cpu": "2"}}}]}, "2"),
     ],
 )

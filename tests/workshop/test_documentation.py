@@ -41,27 +41,9 @@ from tests.repository import (
 _PRODUCT = ("components", "ebbtide", "kueue-replay/kueue_replay", "rehearsal/ebbtide_rehearsal")
 _OTHER_THAN_A_POOL = {"EveryPool"}
 _OF_OTHERS = {
-    ".venv/bin/kfp",
-    "uv",
-    "az",
-    "cd",
-    "chromium",
-    "chroot",
-    "cp",
-    "debootstrap",
-    "docker",
-    "echo",
-    "export",
-    "for",
-    "gcloud",
-    "git",
-    "kill",
-    "kubectl",
-    "kubelogin",
-    "mkdir",
-    "python3",
-    "sleep",
-    "tail",
+    *(".venv/bin/kfp", "uv", "az", "cd", "chromium", "chroot", "cp", "debootstrap", "docker", "echo"),
+    *("export", "for", "gcloud", "git", "kill", "kubectl", "kubelogin", "mkdir", "python3", "sleep"),
+    *("tail"),
 }
 """Commands that a page may name and a test cannot try; those of pulumi are run in rehearsal/tests/engine."""
 
