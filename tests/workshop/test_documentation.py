@@ -43,7 +43,7 @@ _OTHER_THAN_A_POOL = {"EveryPool"}
 _OF_OTHERS = {
     *(".venv/bin/kfp", "uv", "az", "cd", "chromium", "chroot", "cp", "debootstrap", "docker", "echo"),
     *("export", "for", "gcloud", "git", "kill", "kubectl", "kubelogin", "mkdir", "python3", "sleep"),
-    *("tail"),
+    "tail",
 }
 """Commands that a page may name and a test cannot try; those of pulumi are run in rehearsal/tests/engine."""
 
