@@ -23,7 +23,6 @@ MEMBER = "ada@acme.example"
 GPU = "nvidia.com/gpu"
 JOBS = "/apis/batch/v1/namespaces/{}/jobs"
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
-REQUESTS = "/apis/autoscaling.x-k8s.io/v1/namespaces/vision/provisioningrequests"
 
 
 @pytest.fixture(scope="module")
