@@ -196,8 +196,8 @@ class Tenant(pulumi.ComponentResource):
         opts = pulumi.ResourceOptions(parent=self, retain_on_delete=keep)
         stored = f"{self._declaration.name}-{team.stored_as}"
         group = _group(name, f"{stored}-kept", topology, self._labels, opts)
-        key = (f"{stored}-bucket-key", cloud.keys.buckets)
-        vault_key = _vault_key(f"{name}-bucket-key", *key, group, topology, self._labels, opts)
+        called, key = f"{stored}-bucket-key", cloud.keys.buckets
+        vault_key = _vault_key(f"{name}-bucket-key", called, key, group, topology, self._labels, opts)
         account = storage.StorageAccount(
             f"{name}-bucket",
             account_name=bucket_name(self._declaration, team),
@@ -419,8 +419,8 @@ class Registry(pulumi.ComponentResource):
         super().__init__("ebbtide:aks:Registry", name, inputs, fixed)
         stays = pulumi.ResourceOptions(parent=self, retain_on_delete=keeps_registry(declaration, team))
         group = _group(name, f"{declaration.name}-{team.stored_as}-images-kept", topology, labels, stays)
-        key = (f"{registry_name(declaration, team)}-key", cloud.keys.registries)
-        vault_key = _vault_key(f"{name}-key", *key, group, topology, labels, stays)
+        called, key = f"{registry_name(declaration, team)}-key", cloud.keys.registries
+        vault_key = _vault_key(f"{name}-key", called, key, group, topology, labels, stays)
         encrypted: dict[str, Any] = {"sku": {"name": "Basic"}}
         if vault_key is not None:
             encrypted = {

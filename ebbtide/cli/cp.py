@@ -20,14 +20,31 @@ from ebbtide.work.errors import WorkloadError
 if TYPE_CHECKING:
     from ebbtide.clients.kubernetes.objects import Object
 
-_READ: Final = (
-    *("profile", "context", "namespace", "pool", "queue", "image", "image_pull_secrets", "run_as_user"),
-    *("service_account", "volume"),
+_NOT_READ: Final = (
+    "gpus",
+    "cpu",
+    "memory",
+    "shared_memory",
+    "priority",
+    "retries",
+    "fail_on",
+    "ttl",
+    "max_run",
+    "env",
+    "secret_env",
+    "secret_volumes",
+    "mount_path",
+    "keep_node",
+    "outputs",
+    "mounts",
+    "submit",
+    "when",
+    "format_",
 )
-"""Shared options of Jobs that a pod that only reads has."""
+"""Shared options of Jobs that a pod that only reads does not have."""
 
 
-@partial(with_shared_options, only=_READ)
+@partial(with_shared_options, without=_NOT_READ)
 def cp(
     source: Annotated[str, typer.Argument(metavar="NAME:PATH", help="A Job, and a path in its outputs.")],
     directory: Annotated[Path, typer.Argument(metavar="[DIR]", help="The target.")] = Path(),

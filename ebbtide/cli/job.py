@@ -113,18 +113,15 @@ def _shared_options() -> Iterator[Parameter]:
 
 
 def with_shared_options(
-    command: Callable[..., None], *, without: Collection[str] = (), only: Collection[str] = ()
+    command: Callable[..., None], *, without: Collection[str] = ()
 ) -> Callable[..., None]:
     """Replace a command's `**options` with the shared options, for Typer.
 
     Args:
         without: names of shared options that it does not have.
-        only: names of those that it has; by default all others.
     """
     own = [item for item in signature(command).parameters.values() if item.kind is not Parameter.VAR_KEYWORD]
-    shared = [
-        item for item in _shared_options() if item.name in (only or {item.name}) and item.name not in without
-    ]
+    shared = [item for item in _shared_options() if item.name not in without]
     command.__signature__ = Signature([*own, *shared])  # pyright: ignore[reportFunctionMemberAccess]  # PEP 362's
     return command
 

@@ -70,7 +70,7 @@ def test_claims(addon: Kustomized) -> None:
 
 
 def test_who_mounts_them(addon: Kustomized) -> None:
-    """Only one pod mounts a claim, and it stands in the namespace that is deleted for real, so that it ends
+    """Only one pod mounts a claim, and it is in the namespace whose deletion is awaited, so that it ends
     first."""
     mounted = {
         volume["persistentVolumeClaim"]["claimName"]: name_of(item)
@@ -93,7 +93,7 @@ def test_services(addon: Kustomized) -> None:
 
 
 def test_namespaces(addon: Kustomized) -> None:
-    """The namespace around the claims is deleted for real and waited for, whoever else is in it."""
+    """The namespace of the claims has a deletion of its own, which is awaited, whatever else is in it."""
     namespaces = _of_kind(addon, "Namespace")
     assert list(namespaces) == [addon.namespace]
     assert not is_deleted_with_cluster(namespaces[addon.namespace])
