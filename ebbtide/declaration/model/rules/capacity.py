@@ -106,8 +106,10 @@ def _compact_series(pool: PoolIn) -> str | None:
 
 def _too_many_for_compact(pool: PoolIn) -> str | None:
     machine, series, nodes = _compact(pool), pool.resolved.series, pool.resolved.max_nodes
-    most = (series.compact_max_nodes if machine and series else None) or nodes
-    return f"{nodes} nodes of {machine}, and compact placement supports {most}" if nodes > most else None
+    most = series.compact_max_nodes if machine and series else None
+    if not most or nodes <= most:
+        return None
+    return f"{nodes} nodes of {machine}, and compact placement supports {most}"
 
 
 def _not_scheduled(pool: PoolIn) -> str | None:

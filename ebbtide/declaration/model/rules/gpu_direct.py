@@ -143,8 +143,10 @@ def _alike(cluster: Cluster) -> Iterator[Fault]:
 )
 def _existing(cluster: Cluster) -> Iterator[Fault]:
     cloud = cluster.cloud
+    if not isinstance(cloud, Gke) or cloud.existing is None:
+        return
     for pool in pools_of(cluster):
-        if isinstance(cloud, Gke) and cloud.existing is not None and pool.pool.gpu_direct is not None:
+        if pool.pool.gpu_direct is not None:
             yield Fault(
                 pool.at("gpuDirect"),
                 "GPUDirect needs Dataplane V2 and multi-networking, which Ebbtide does not set on an "

@@ -105,8 +105,9 @@ def _differences(shape: MachineShape, known: Machine) -> Iterator[tuple[str, str
         yield "memoryGib", f"{shape.memory_gib:g} GiB", f"{known.memory_gib:g} GiB"
     declared = shape.accelerators
     if declared and (declared.type, declared.count) != (known.accelerator, known.accelerator_count):
-        own = f"{known.accelerator_count} x {known.accelerator}"
-        own = own if known.accelerator else "no accelerators of its own"
+        own = "no accelerators of its own"
+        if known.accelerator:
+            own = f"{known.accelerator_count} x {known.accelerator}"
         yield "accelerators", f"{declared.count} x {declared.type}", own
 
 
